@@ -2,6 +2,7 @@
 
 a2a-host new demo        writes a project: settings, manage.py, an agent
 a2a-host agent add NAME  writes an agent into the project here, and its app into the settings
+a2a-host manifest        writes the manifest of the agents here, for a host that does not have them
 a2a-host up              `manage.py up` of the project here; so is every other command, such as `check`
 """
 
@@ -23,10 +24,11 @@ from a2a_tasks.audit import act_as, system
 
 __all__ = ["main", "manage"]
 
-USAGE = """a2a-host new NAME | up | agent add NAME | check | ...
+USAGE = """a2a-host new NAME | up | agent add NAME | manifest | check | ...
 
 new        write a project NAME: settings.py, manage.py, an agent
 agent add  write an agent into the project here
+manifest   write the agents of this environment (A2A_ENVIRONMENT) as JSON
 up         migrate, create the first admin user, and serve; `up --help` has the options
 Any other command is one of the project's manage.py."""
 MANAGE = '''#!/usr/bin/env python
@@ -56,10 +58,17 @@ def main() -> None:
             write_project(Path(name))
         case ["agent", "add", name, *options]:
             add_agent(name, *options)
+        case ["manifest"]:
+            become("agent_versions", "manifest")
         case [] | ["-h" | "--help" | "help" | "new" | "agent", *_]:
             sys.exit(USAGE)
         case arguments:
-            os.execv(sys.executable, command(*arguments))  # noqa: S606  # nosec B606 - it gets the signals
+            become(*arguments)
+
+
+def become(*arguments: str) -> None:
+    """Become a command of the project in the working directory. SystemExit if there is none."""
+    os.execv(sys.executable, command(*arguments))  # noqa: S606  # nosec B606 - it gets the signals
 
 
 def command(*arguments: str) -> list[str]:

@@ -89,8 +89,15 @@ def _on_worker(**_: Any) -> None:
     _refuse_unusable_database()
     from a2a_project import metrics_port  # noqa: PLC0415 - they need the apps, which are loaded by now
     from a2a_push import delivery, jobs  # noqa: PLC0415
-    from a2a_tasks.execution import worker  # noqa: PLC0415
+    from a2a_tasks.agents.declaration import UnfitManifest  # noqa: PLC0415
+    from a2a_tasks.conf import conf  # noqa: PLC0415
+    from a2a_tasks.execution import announcement, worker  # noqa: PLC0415
 
+    if conf.ENVIRONMENT:
+        try:
+            announcement.announce_agents()
+        except UnfitManifest as fault:
+            raise SystemExit(f"The agents of this environment are refused: {fault}") from None
     worker.run_in_background(jobs.QUEUE, delivery.begin)
     metrics_port.listen()
 

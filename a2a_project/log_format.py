@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
-__all__ = ["RefusalFilter", "SingleLineFormatter"]
+__all__ = ["RefusalFilter", "SingleLineFormatter", "make_logging"]
 
 #: Control characters of ASCII and Latin-1, and the separators of Unicode, as Python writes them.
 ESCAPED = {
@@ -29,3 +30,32 @@ class SingleLineFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - its name in logging
         record.message = record.message.translate(ESCAPED)
         return super().formatMessage(record)
+
+
+def make_logging(level: str) -> dict[str, Any]:
+    """Return Django's LOGGING: one line on the standard error output for each entry of this level or above."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "line": {
+                "()": SingleLineFormatter,
+                "format": "{asctime} {levelname} {name} {message}",
+                "style": "{",
+            }
+        },
+        "filters": {"refusals": {"()": RefusalFilter}},
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "line",
+                "filters": ["refusals"],
+            }
+        },
+        "loggers": {  # two lines per hint or sign-in are useless
+            "axes": {"level": "WARNING"},
+            "celery.worker.strategy": {"level": "WARNING"},
+            "celery.app.trace": {"level": "WARNING"},
+        },
+        "root": {"handlers": ["stderr"], "level": level},
+    }

@@ -17,6 +17,7 @@ from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 
 from a2a_project import __version__, defaults, variables
+from a2a_project.log_format import make_logging
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -266,47 +267,11 @@ CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
     "a2a_playground": defaults.keep_hooks(REDIS_URL),
 }
-#: Brokers that Celery supports.
-BROKERS = (
-    "amqp",
-    "amqps",
-    "pyamqp",
-    "redis",
-    "rediss",
-    "redis+socket",
-    "sentinel",
-    "memory",
-    "sqs",
-)
 #: The Celery broker; empty = runs are started in the web process.
 A2A_CELERY_BROKER_URL = variables.server(
-    "CELERY_BROKER_URL", env.str("CELERY_BROKER_URL", default=""), BROKERS
+    "CELERY_BROKER_URL", env.str("CELERY_BROKER_URL", default=""), variables.BROKERS
 )
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "line": {
-            "()": "a2a_project.log_format.SingleLineFormatter",
-            "format": "{asctime} {levelname} {name} {message}",
-            "style": "{",
-        }
-    },
-    "filters": {"refusals": {"()": "a2a_project.log_format.RefusalFilter"}},
-    "handlers": {
-        "stderr": {
-            "class": "logging.StreamHandler",
-            "formatter": "line",
-            "filters": ["refusals"],
-        }
-    },
-    "loggers": {  # two lines per hint or sign-in are useless
-        "axes": {"level": "WARNING"},
-        "celery.worker.strategy": {"level": "WARNING"},
-        "celery.app.trace": {"level": "WARNING"},
-    },
-    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
-}
+LOGGING = make_logging(env.str("LOG_LEVEL", default="INFO"))
 #: Version on the page of workers, unless A2A_RELEASE is set.
 A2A_HOST_VERSION = __version__

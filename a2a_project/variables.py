@@ -12,10 +12,23 @@ from typing import Any
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-__all__ = ["apps", "database", "server"]
+__all__ = ["apps", "database", "server", "BROKERS"]
 
 #: The forms of a URL for the supported databases.
 DATABASES = "postgres://USER:PASSWORD@HOST:5432/NAME or sqlite:////PATH/TO/FILE"
+
+#: Brokers that Celery supports.
+BROKERS = (
+    "amqp",
+    "amqps",
+    "pyamqp",
+    "redis",
+    "rediss",
+    "redis+socket",
+    "sentinel",
+    "memory",
+    "sqs",
+)
 
 
 def database(url: str) -> dict[str, Any]:

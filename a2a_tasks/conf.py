@@ -273,6 +273,14 @@ class HostSettings(Constants, Compatibility):
     RUNS: str = "auto"
     #: Queues that workers take from without `-Q`, separated by commas; empty = every queue that an agent names.
     QUEUES: str = ""
+    #: Name of the environment of a worker whose agents the other processes do not have, such as `crewai`; they learn of
+    #: its agents by announcement. Empty = the worker has the host's own agents.
+    ENVIRONMENT: str = ""
+    #: Secret with which this environment signs its announcements, of at least 32 characters; empty = unsigned.
+    ENVIRONMENT_KEY: str = ""
+    #: Secrets of the environments whose agents are served: `crewai=secret,adk=secret`; empty = agents of every
+    #: environment that can write to the database.
+    ENVIRONMENT_KEYS: str = ""
     #: Maximum number of runs in one process, nine tenths of them for a single tenant; more wait in the table.
     RUN_SLOTS: int = 1200
     #: Maximum number of these runs for one tenant (without tenants: for one caller). 0 = no limit except that a tenth

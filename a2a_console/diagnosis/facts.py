@@ -12,7 +12,7 @@ from django.db.models.functions import Left
 
 from a2a_tasks.agents.switches import ON, Switch
 from a2a_tasks.conf import conf
-from a2a_tasks.models import PARKED, Event, Run, RunStatus, Step, Task, Worker
+from a2a_tasks.models import PARKED, AgentVersion, Event, Run, RunStatus, Step, Task, Worker
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import steps, switches, workers
@@ -147,6 +147,9 @@ class QueuePosition:
     slots: int = 0
     #: The process that served the queue last; set only if no process serves it now.
     last: LostWorker | None = None
+    #: The version of the agent whose queue it is, if it is an announced one, and its environment; empty = was removed.
+    version: str = ""
+    environment: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -261,6 +264,8 @@ def _read_position(agent: str, run: RunAt, now: datetime.datetime) -> QueuePosit
     underway = Run.objects.filter(status=RunStatus.RUNNING)
     leased = underway.filter(lease_until__gt=now)
     serving = _read_workers(run.queue, leased)
+    slug, _, version = run.queue.rpartition("@")
+    announced = AgentVersion.objects.filter(slug=slug, version=version)
     return QueuePosition(
         ahead=_count(earlier),
         ahead_of_share=_count(earlier.filter(share=run.share)),
@@ -271,6 +276,8 @@ def _read_position(agent: str, run: RunAt, now: datetime.datetime) -> QueuePosit
         hosting=serving.count_hosting(agent),
         slots=serving.slots(),
         last=serving.last,
+        version=version if agent == slug else "",
+        environment=announced.values_list("environment", flat=True).first() or "",
     )
 
 

@@ -88,6 +88,7 @@ class HostRules:
     is_on: bool = True
     queue: str = "agents"
     after_crash: str = "resume"
+    when_version_is_gone: str = "wait"
     max_attempts: int = 3
     slots_per_tenant: int = 0
     poll_seconds: float = 1.0
@@ -112,6 +113,7 @@ def _host(slug: str) -> HostRules:
         is_on=agent is not None and slug not in registry.list_disabled(),
         queue=agent.queue if agent else "",
         after_crash=agent.after_crash if agent else "resume",
+        when_version_is_gone=agent.when_version_is_gone if agent else "wait",
         max_attempts=int(conf.MAX_ATTEMPTS),
         slots_per_tenant=int(conf.RUN_SLOTS_PER_TENANT),
         poll_seconds=float(conf.POLL_SECONDS),
@@ -318,7 +320,11 @@ def _explain_unserved(
 ) -> Iterator[Reason]:
     """Detect a queue without live workers, for longer than one process needs to replace another."""
     patience = timedelta(seconds=LOOKS * host.poll_seconds)
-    if not line.processes and at.now - run.due_at > patience:
+    if line.processes or at.now - run.due_at <= patience:
+        return
+    if line.version:
+        yield _explain_missing_environment(at, run, line, host)
+    else:
         yield Reason(
             kind=DiagnosisKind.NO_WORKER,
             sentence=f"No live worker serves the queue {run.queue}; the run has been due for {duration(at.now - run.due_at)}."
@@ -327,6 +333,29 @@ def _explain_unserved(
             needs=Needs.OPERATOR,
             link=_run(run),
         )
+
+
+def _explain_missing_environment(
+    at: TaskFacts, run: RunAt, line: QueuePosition, host: HostRules
+) -> Reason:
+    where = (
+        f"the environment {line.environment} has to start one"
+        if line.environment
+        else "this version was removed"
+    )
+    fails = host.when_version_is_gone == "fail"
+    return Reason(
+        kind=DiagnosisKind.NO_WORKER,
+        sentence=f"No live worker has version {line.version} of the agent {at.agent}: {where}. "
+        f"The run has been due for {duration(at.now - run.due_at)}.{_last(line.last)}{_behind(run)}",
+        next="Without a worker the task fails."
+        if fails
+        else f"The run begins when a worker with this version starts, or when its conversation is moved to another version: "
+        f"manage.py agent_versions move {at.agent} {line.version} ANOTHER",
+        at=run.due_at + timedelta(seconds=host.orphan_seconds) if fails else None,
+        needs=Needs.OPERATOR,
+        link=_run(run),
+    )
 
 
 def _last(gone: LostWorker | None) -> str:

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from a2a_console.rerun.beginnings import Beginning, find_beginning, note_repetition
-from a2a_tasks.agents import Agent, registry, switches
+from a2a_tasks.agents import Agent, registry
 from a2a_tasks.audit import actor
 from a2a_tasks.conf import conf
+from a2a_tasks.operations.agent_versions import MessageRoute, find_route
 from a2a_tasks.operations.backpressure import limit_waiting, queue_limit
 from a2a_tasks.operations.files import store_large_files
 from a2a_tasks.operations.message_limits import check_size
@@ -70,9 +71,10 @@ async def run_again(task: int, *, nonce: str = "") -> Again:
         existing = await _find_existing(old, key)
         if existing is not None:
             return existing
-        await queue_limit.admit(switches.queue_of(agent))
+        route = await find_route(agent, old.scope, context_id=old.context_id)
+        await queue_limit.admit(route.queue)
         try:
-            new = await _begin(old, agent, key)
+            new = await _begin(old, agent, route, key)
         except KeyTaken:  # another request with the same nonce was faster
             existing = await _find_existing(old, key)
             if existing is None:
@@ -121,7 +123,9 @@ async def _find_existing(old: Beginning, key: IdempotencyKey | None) -> Again | 
     return None if found is None else Again(found.accepted.task, found.accepted.view.id, True)
 
 
-async def _begin(old: Beginning, agent: Agent, key: IdempotencyKey | None) -> Again:
+async def _begin(
+    old: Beginning, agent: Agent, route: MessageRoute, key: IdempotencyKey | None
+) -> Again:
     # The old task, then its own references, as many as a message may have.
     named = tuple(dict.fromkeys([old.id, *old.message.reference_task_ids]))
     message = replace(
@@ -132,7 +136,7 @@ async def _begin(old: Beginning, agent: Agent, key: IdempotencyKey | None) -> Ag
         reference_task_ids=named[: int(conf.MAX_REFERENCES)],
     )
     async with _with_files(old, message) as (kept, take):
-        new = _new(old, agent, kept, key, *take)
+        new = _new(old, agent, kept, key, route.queue, *take, *route.companions)
         accepted = await run_in_thread(accept, new)
     return Again(accepted.task, new.id)
 
@@ -167,7 +171,12 @@ async def _whole(part: Part, old: Beginning) -> Part:
 
 
 def _new(
-    old: Beginning, agent: Agent, message: Message, key: IdempotencyKey | None, *beside: Companion
+    old: Beginning,
+    agent: Agent,
+    message: Message,
+    key: IdempotencyKey | None,
+    queue: str,
+    *beside: Companion,
 ) -> NewTask:
     stored = write(message)
     try:
@@ -186,7 +195,7 @@ def _new(
         at=event_log.now(),
         dialect=old.dialect,
         opening=title_of(message),
-        queue=switches.queue_of(agent),
+        queue=queue,
         share=SHARE,
         ordered=agent.one_at_a_time == "context",
         request=old.request,

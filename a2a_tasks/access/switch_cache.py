@@ -1,4 +1,4 @@
-"""The cache of the switches of operators in this process: read anew after A2A_CREDENTIAL_SECONDS, or at a hint.
+"""The cache of the switches of operators and of announced versions of agents in this process: read anew after A2A_CREDENTIAL_SECONDS, or at a hint.
 
 A request waits only briefly for a read. While the database is away, the cached switches stay in force.
 """
@@ -13,13 +13,14 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from a2a_tasks import pubsub
-from a2a_tasks.agents import switches
+from a2a_tasks.agents import switches, versions
 from a2a_tasks.conf import conf
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.store import switches as stored
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.versions import read_versions
 
-__all__ = ["forget", "fresh", "install"]
+__all__ = ["forget", "fresh", "install", "refresh"]
 
 #: Maximum seconds that a request waits for a read.
 PATIENCE_SECONDS = 0.5
@@ -46,10 +47,17 @@ async def fresh() -> None:
     await asyncio.wait({reading}, timeout=PATIENCE_SECONDS)
 
 
+def refresh() -> None:
+    """Read both at once, in a thread that has a connection."""
+    switches.put(stored.read_switches())
+    if not conf.ENVIRONMENT:  # an environment of its own serves nobody
+        versions.put(read_versions())
+
+
 async def _read() -> None:
     began, changes = time.monotonic(), _Cache.changes
     try:
-        switches.put(await run_in_thread(stored.read_switches))
+        await run_in_thread(refresh)
     except Exception as fault:  # noqa: BLE001 - after any failure the old switches stay
         _unread.warning(fault.__cause__ or fault)
     if changes == _Cache.changes:
@@ -67,6 +75,7 @@ def forget(**_: object) -> None:
     """Clear the cache, as in a new process."""
     _Cache.until = 0.0
     switches.put({})
+    versions.put({})
 
 
 _installed = pubsub.listen(_on_hint)

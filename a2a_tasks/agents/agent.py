@@ -27,6 +27,7 @@ CHOICES = (
     ("after_crash", "a2a_tasks.E009", ("resume", "fail")),
     ("runs_in", "a2a_tasks.E020", ("", "process")),
     ("one_at_a_time", "a2a_tasks.E052", ("", "context")),
+    ("when_version_is_gone", "a2a_tasks.E053", ("wait", "fail")),
 )
 PUSH_EVENTS = ("all", "coalesced", "states")
 SKILLS = 'skills = [Skill("id", "Name", "What it does", tags=["..."])]'
@@ -89,6 +90,8 @@ class Agent:
     after_crash: ClassVar[str] = "resume"
     #: Runs that wait for each other: those of one conversation ("context"), in order of acceptance; "" = of one task.
     one_at_a_time: ClassVar[str] = ""
+    #: Tasks of a version that no worker has any more, in an environment of its own: they "wait", or "fail".
+    when_version_is_gone: ClassVar[str] = "wait"
     #: Set by `class Base(Agent, abstract=True)`: a base class of other agents that is not hosted itself.
     abstract: ClassVar[bool] = True
 

@@ -1,4 +1,9 @@
-"""The agents of this host: every concrete subclass of Agent in the `agents.py` of an installed app."""
+"""The agents of this host: every concrete subclass of Agent in the `agents.py` of an installed app, and the announced ones.
+
+Agents of other environments are known by their announcements (`versions.py`). An agent may have several versions: that
+of the code of this process, if there is one, and announced ones. One of them serves: its card is the agent's card, and
+new conversations get it, except for the share of a canary.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,23 @@ from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import autodiscover_modules
 
-from a2a_tasks.agents import security, switches, visibility
+from a2a_tasks.agents import security, switches, versions, visibility
 from a2a_tasks.agents.agent import Agent, unfit_skills
+from a2a_tasks.agents.declaration import name_queue
 from a2a_tasks.conf import HostSettings, conf, forget
 
-__all__ = ["agents", "has_listed", "check", "list_disabled", "discover", "find"]
+__all__ = [
+    "agents",
+    "choose",
+    "has_listed",
+    "check",
+    "list_disabled",
+    "discover",
+    "find",
+    "find_own",
+    "has_versions",
+    "list_own",
+]
 
 _found: dict[str, Agent] = {}
 _clashes: list[tuple[str, type[Agent], type[Agent]]] = []
@@ -62,15 +79,55 @@ def _off() -> set[str]:
     return list_disabled() | switches.off()
 
 
+def _find_serving(slug: str) -> Agent | None:
+    """Return the version that serves: the one that operators chose, else this process's, else the oldest that is alive."""
+    own, chosen = _found.get(slug), switches.find(slug).version
+    if own is not None and chosen in {"", own.version}:
+        return own
+    announced = versions.list_versions(slug)
+    if named := versions.find(slug, chosen):
+        return named.agent
+    live = [one.agent for one in announced if one.is_live]
+    return own or next(iter(live or [one.agent for one in announced[-1:]]), None)
+
+
+def choose(slug: str, conversation: str) -> Agent | None:
+    """Return the version for a new conversation: that of the canary for its share, else the one that serves."""
+    switch = switches.find(slug)
+    if switch.canary and versions.place(conversation) < switch.canary_percent:
+        own, canary = _found.get(slug), versions.find(slug, switch.canary)
+        if own is not None and own.version == switch.canary:
+            return own
+        if canary is not None and canary.is_live:
+            return canary.agent
+    return _find_serving(slug)
+
+
+def has_versions(slug: str) -> bool:
+    """Return whether conversations with this agent need to be kept to a version."""
+    return bool(versions.list_versions(slug))
+
+
+def list_failing_versions() -> list[tuple[str, str]]:
+    """Return the announced versions (slug, version) without a worker whose tasks are to fail."""
+    return [
+        (slug, one.agent.version)
+        for slug in versions.list_slugs()
+        for one in versions.list_versions(slug)
+        if not one.is_live and one.agent.when_version_is_gone == "fail"
+    ]
+
+
 def agents() -> list[Agent]:
     """Return the agents that are on, ordered by slug."""
     off = _off()
-    return [agent for slug, agent in sorted(_found.items()) if slug not in off]
+    found = (_find_serving(slug) for slug in slugs() if slug not in off)
+    return [agent for agent in found if agent is not None]
 
 
 def find(slug: str) -> Agent | None:
     """Return the agent of that slug, if it is on."""
-    return None if slug in _off() else _found.get(slug)
+    return None if slug in _off() else _find_serving(slug)
 
 
 def has_listed() -> bool:
@@ -79,19 +136,39 @@ def has_listed() -> bool:
 
 
 def slugs() -> list[str]:
-    """Return the slugs of all agents of this process, on or off."""
-    return sorted(_found)
+    """Return the slugs of all agents that this process knows, on or off."""
+    return sorted(_found.keys() | versions.list_slugs())
 
 
 def find_hosted(slug: str) -> Agent | None:
     """Return the agent of that slug, on or off: for runs that were accepted while it was on."""
+    return _find_serving(slug)
+
+
+def find_own(slug: str) -> Agent | None:
+    """Return the agent of that slug of which this process has the code."""
     return _found.get(slug)
 
 
+def list_own() -> list[Agent]:
+    """Return the agents of which this process has the code, on or off, ordered by slug."""
+    return [agent for _, agent in sorted(_found.items())]
+
+
 def queues() -> list[str]:
-    """Return the default queues of a worker: A2A_QUEUES, or the queues of all agents and of the host's own jobs."""
+    """Return the default queues of a worker: A2A_QUEUES, or the queues of all its agents and of the host's own jobs.
+
+    In an environment of its own each version of an agent has a queue, and the jobs are left to the host's workers.
+    """
     configured = {name.strip() for name in str(conf.QUEUES).split(",")} - {""}
-    return sorted(configured or {"agents", *(agent.queue for agent in agents())})
+    return sorted(configured or own_queues())
+
+
+def own_queues() -> set[str]:
+    """Return the queues in which runs of this process's agents wait, as their classes say."""
+    if conf.ENVIRONMENT:
+        return {name_queue(agent.slug, agent.version) for agent in list_own()}
+    return {"agents", *(agent.queue for agent in list_own() if agent.slug not in _off())}
 
 
 def queues_in_use() -> set[str]:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from a2a_tasks.agents.agent import Agent
+from a2a_tasks.agents.declaration import AnnouncedAgent
 
-__all__ = ["ON", "Switch", "is_draining", "limits", "off", "put", "queue_of", "queues"]
+__all__ = ["ON", "Switch", "find", "is_draining", "limits", "off", "put", "queue_of", "queues"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,11 @@ class Switch:
     max_running: int | None = None
     #: The queue of its runs; empty = the queue of its class.
     queue: str = ""
+    #: The version that serves; empty = the host chooses (`registry.agents`).
+    version: str = ""
+    #: The version that gets a share of the new conversations, in percent.
+    canary: str = ""
+    canary_percent: float = 0.0
 
 
 #: The switch of an agent without settings.
@@ -43,8 +49,15 @@ def is_draining(slug: str) -> bool:
     return _known.get(slug, ON).state == "draining"
 
 
+def find(slug: str) -> Switch:
+    """Return the switch of an agent."""
+    return _known.get(slug, ON)
+
+
 def queue_of(agent: Agent) -> str:
-    """Return the queue of the agent's runs."""
+    """Return the queue of the agent's runs. Each version of an announced agent has its own, from which none is moved."""
+    if isinstance(agent, AnnouncedAgent):
+        return agent.queue
     return _known.get(agent.slug, ON).queue or agent.queue
 
 

@@ -67,6 +67,20 @@ class Action(StrEnum):
     AGENT_DRAIN = "agent.drain", "an agent was set to take no new tasks: its slug"
     AGENT_LIMIT = "agent.limit", "the limit of concurrent runs of an agent was set: its slug"
     AGENT_QUEUE = "agent.queue", "the queue of an agent was set: its slug"
+    AGENT_ANNOUNCE = "agent.announce", "an environment announced an agent: its slug"
+    ANNOUNCEMENT_REFUSED = (
+        "announcement.refused",
+        "the announcement of an agent was refused: its slug",
+    )
+    AGENT_VERSION = (
+        "agent.version",
+        "the version of an agent that serves, or its canary, was set: its slug",
+    )
+    AGENT_FORGET = "agent.forget", "an announced version of an agent was removed: its slug"
+    AGENT_MOVE = (
+        "agent.move",
+        "the conversations of one version of an agent were moved to another: its slug",
+    )
     CARD_KEYS_CHANGE = "card_keys.change", "the file of keys that sign cards was written: its name"
     USER_CREATE = "user.create", "a Django user was made: `user:<number>`"
     USER_CHANGE = "user.change", "a Django user was changed: `user:<number>`"
@@ -102,7 +116,8 @@ HOST_WIDE = frozenset(
     {
         *(Action.LOG_PURGE, Action.SECRETS_RESEAL, Action.CARD_KEYS_CHANGE),
         *(Action.AGENT_ENABLE, Action.AGENT_DISABLE, Action.AGENT_DRAIN),
-        *(Action.AGENT_LIMIT, Action.AGENT_QUEUE),
+        *(Action.AGENT_LIMIT, Action.AGENT_QUEUE, Action.AGENT_VERSION, Action.AGENT_MOVE),
+        *(Action.AGENT_ANNOUNCE, Action.ANNOUNCEMENT_REFUSED, Action.AGENT_FORGET),
         *(Action.GRANT_ADD, Action.GRANT_REMOVE, Action.HOLD_SET, Action.HOLD_RELEASE),
         *(Action.USER_CREATE, Action.USER_CHANGE, Action.USER_DELETE),
         *(Action.GROUP_CREATE, Action.GROUP_CHANGE, Action.GROUP_DELETE),

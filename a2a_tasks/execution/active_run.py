@@ -51,7 +51,7 @@ class ActiveRun:
     @property
     def acts_once(self) -> bool:
         """True if its agent must not act twice."""
-        agent = registry.find_hosted(self.assignment.scope.agent)
+        agent = registry.find_own(self.assignment.scope.agent)
         return agent is not None and agent.after_crash == "fail"
 
     @property

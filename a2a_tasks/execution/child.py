@@ -324,7 +324,7 @@ class HostedTurn:
         self._host.send(ProcessIdle())
 
     async def _run_agent(self) -> None:
-        agent = registry.find_hosted(self._agent)
+        agent = registry.find_own(self._agent)
         if agent is None:
             raise AgentError("The agent is no longer hosted here.")
         async with contextlib.aclosing(drive(agent, self.turn, self._threads)) as values:

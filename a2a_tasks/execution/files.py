@@ -49,7 +49,7 @@ class StoredFiles(Files):
         media_type, content = await fetch(str(part.url), max_bytes, seconds)
         if media_type == UNKNOWN:  # the server does not know it; the message may
             media_type = media_type_of(part)
-        agent = registry.find_hosted(self._run.scope.agent)
+        agent = registry.find_own(self._run.scope.agent)
         if agent is not None and not agent.accepts(media_type):
             raise FileUnavailable("The file is of a media type the agent does not take.")
         return content

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from a2a_tasks import process, process_lifetime
+from a2a_tasks.access import switch_cache
 from a2a_tasks.agents import registry
 from a2a_tasks.conf import conf, project
 from a2a_tasks.outages import ThrottledLogger
@@ -70,6 +71,10 @@ class Presence:
         _write(workers.forget_old)
         while not self._ended.is_set():
             _write(workers.beat, self._make_beat())
+            if (
+                self._kind is WorkerKind.PUSHER
+            ):  # it takes no requests and no runs, which refresh them elsewhere
+                _write(switch_cache.refresh)
             self._due.wait(float(conf.PRESENCE_SECONDS))
             self._due.clear()
         _write(workers.leave, process.name())
@@ -82,11 +87,7 @@ class Presence:
             pid=os.getpid(),
             started_at=self._started_at,
             version=str(conf.RELEASE) or project.A2A_HOST_VERSION,
-            agents={
-                slug: agent.version
-                for slug in registry.slugs()
-                if (agent := registry.find_hosted(slug))
-            },
+            agents={agent.slug: agent.version for agent in registry.list_own()},
             draining=process_lifetime.is_draining(),
             **self._load()._asdict(),
         )

@@ -45,6 +45,7 @@ from a2a_tasks.store import parking, runs, workers
 from a2a_tasks.store.db import TransactionRefused, run_in_thread, run_to_completion
 from a2a_tasks.store.quarantine import GROUP, Quarantine
 from a2a_tasks.store.records import ClaimedRun, LeaseLost, PreclaimedLease, RunEnd, WantedRuns
+from a2a_tasks.store.versions import fail_tasks_of
 
 __all__ = ["Runner"]
 
@@ -114,8 +115,9 @@ class Runner:
         return len(self._carried)
 
     def _list_queues(self) -> list[str]:
-        agents = {agent.queue for agent in registry.agents()} | switches.queues() | {"agents"}
-        return sorted(self._asked or agents)
+        if self._asked or conf.ENVIRONMENT:
+            return sorted(self._asked or registry.own_queues())
+        return sorted(registry.own_queues() | switches.queues())
 
     def load(self) -> WorkerLoad:
         """Return the queues and slots of this process, and its number of runs."""
@@ -240,7 +242,7 @@ class Runner:
                 runs.claim,
                 WantedRuns(
                     queues=self.queues,
-                    agents=registry.slugs(),
+                    agents=[agent.slug for agent in registry.list_own()],
                     worker=self.worker,
                     lease_seconds=float(conf.LEASE_SECONDS),
                     carrying=self.carrying,
@@ -307,6 +309,8 @@ class Runner:
         self._resting = {run: until for run, until in self._resting.items() if until > now}
         self._locked = {run: until for run, until in self._locked.items() if until > now}
         others = [*self._carried, *self._resting]
+        if gone := registry.list_failing_versions():
+            await run_in_thread(fail_tasks_of, gone)
         found = await run_in_thread(
             runs.queue_again, max_attempts=limit, without=others, watched=list(self._locked)
         )
@@ -358,7 +362,7 @@ class Runner:
     async def _listen_to(self, carried: ActiveRun, turn: Turn, recorder: Recorder) -> RunEnd:
         """Record the agent's values to its end. Raises CancelledError if it was stopped, however it reacted."""
         run = carried.assignment
-        agent = registry.find_hosted(run.scope.agent)
+        agent = registry.find_own(run.scope.agent)
         try:
             if agent is None:
                 raise AgentError("The agent is no longer hosted here.")

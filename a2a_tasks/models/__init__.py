@@ -4,6 +4,7 @@ Only the store writes them; `access` writes API keys and grants.
 """
 
 from a2a_tasks.models.agent_switch import AgentSwitch, SwitchState
+from a2a_tasks.models.agent_version import AgentVersion
 from a2a_tasks.models.api_key import ApiKey
 from a2a_tasks.models.assignment import Assignment, Waiting
 from a2a_tasks.models.audit import AuditEntry, AuditLink, AuditSeal
@@ -29,6 +30,7 @@ __all__ = [
     "ALL",
     "LONG_COLUMNS",
     "AgentSwitch",
+    "AgentVersion",
     "ApiKey",
     "Artifact",
     "Assignment",

@@ -24,6 +24,12 @@ class AgentSwitch(models.Model):
     max_running = models.IntegerField(null=True, blank=True)
     #: The queue of its runs; empty = the queue that its class names.
     queue = models.CharField(max_length=64, blank=True, default="")
+    #: The version that serves; empty = the host chooses. And the one before, to which a roll-back returns; null = none.
+    version = models.CharField(max_length=32, blank=True, default="", db_default="")
+    version_before = models.CharField(max_length=32, null=True, blank=True)  # noqa: DJ001 - null and empty differ
+    #: The version that gets a share of the new conversations, in percent; empty = none.
+    canary = models.CharField(max_length=32, blank=True, default="", db_default="")
+    canary_percent = models.FloatField(default=0, db_default=0)
     #: The operator of the last change, its time, and its reason.
     by = models.CharField(max_length=256)
     at = models.DateTimeField(db_default=Now())
@@ -36,7 +42,11 @@ class AgentSwitch(models.Model):
             models.CheckConstraint(
                 condition=Q(max_running__isnull=True) | Q(max_running__gte=0),
                 name="a_limit_is_not_negative",
-            )
+            ),
+            models.CheckConstraint(
+                condition=Q(canary_percent__gte=0, canary_percent__lte=100),
+                name="a_canary_gets_at_most_all",
+            ),
         ]
 
     def __str__(self) -> str:

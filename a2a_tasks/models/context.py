@@ -13,6 +13,9 @@ class Context(models.Model):
     owner = models.CharField(max_length=256, blank=True, default="")
     agent = models.CharField(max_length=64)
     public_id = models.CharField("context id", max_length=256)
+    #: The version of the agent that it began with, if the agent has several; empty = that of the host's own code;
+    #: null = it began when there were none.
+    version = models.CharField(max_length=32, null=True, blank=True)  # noqa: DJ001 - null and empty differ
     created_at = models.DateTimeField(db_default=Now())
     updated_at = models.DateTimeField(db_default=Now())
 

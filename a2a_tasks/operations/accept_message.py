@@ -8,6 +8,7 @@ import uuid
 from a2a_tasks.agents import switches
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.turns import run_request
+from a2a_tasks.operations.agent_versions import find_route
 from a2a_tasks.operations.backpressure import queue_limit, tenant_limit
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.capabilities import require_capability
@@ -81,22 +82,31 @@ async def accept(
     too late; KeyTaken; Overloaded and RateLimited.
     """
     await tenant_limit.admit(call.caller.quota_key)
-    lease = _claim_slot(request, call)
+    scope, context_id = call.scope(request.tenant), request.message.context_id
+    task_id = request.named or request.message.task_id or ""
+    new_context = context_id or str(uuid.uuid4())
+    route = await find_route(
+        call.agent,
+        scope,
+        task_id=task_id,
+        context_id=context_id or ("" if task_id else new_context),
+    )
+    lease = _claim_slot(request, call, route.queue)
     if lease is None:
-        await queue_limit.admit(switches.queue_of(call.agent))
-    context_id = request.message.context_id
+        await queue_limit.admit(route.queue)
 
-    async with store_large_files(request, call.scope(request.tenant)) as (request, files):
+    async with store_large_files(request, scope) as (request, files):
 
-        def make(task_id: str, context_id: str) -> NewTask:
+        def make(task_id: str, context_id: str, *pins: Companion) -> NewTask:
             return _make_new_task(
                 request,
                 call,
                 task_id,
                 context_id,
+                queue=route.queue,
                 lease=lease,
                 key=key,
-                companions=(*files, *companions),
+                companions=(*files, *companions, *pins),
             )
 
         if request.named:
@@ -107,25 +117,25 @@ async def accept(
                     return await run_in_thread(reply, make(request.named, context_id or ""))
                 with contextlib.suppress(TaskExists):
                     _check_takes_tasks(call)
-                    return await accept_batched(
-                        make(request.named, context_id or str(uuid.uuid4()))
-                    )
+                    return await accept_batched(make(request.named, new_context, *route.companions))
             raise Overloaded
 
-        if task_id := request.message.task_id:
+        if task_id:
             if "\x00" in task_id:
                 raise TaskNotFound(taskId=task_id)
             return await run_in_thread(reply, make(task_id, context_id or ""))
 
         _check_takes_tasks(call)
-        return await accept_batched(make(str(uuid.uuid4()), context_id or str(uuid.uuid4())))
+        return await accept_batched(make(str(uuid.uuid4()), new_context, *route.companions))
 
 
 def _by_operator(call: CallContext) -> bool:
     return call.answers is not None and call.answers.by_operator
 
 
-def _claim_slot(request: SendMessageRequest, call: CallContext) -> PreclaimedLease | None:
+def _claim_slot(
+    request: SendMessageRequest, call: CallContext, queue: str
+) -> PreclaimedLease | None:
     """Return a lease of this process, if it has a free slot.
 
     None for pages, whose event loop ends with their answer; for an agent with a limit, whose runs are counted when they
@@ -134,7 +144,7 @@ def _claim_slot(request: SendMessageRequest, call: CallContext) -> PreclaimedLea
     if call.answers:
         return None
     # `hold` also starts the runner of this process. So it is called even if its lease is not used.
-    lease = dispatch.hold(switches.queue_of(call.agent), call.caller.quota_key)
+    lease = dispatch.hold(queue, call.caller.quota_key)
     joins = bool(request.message.context_id or request.message.task_id or request.named)
     waits = call.agent.one_at_a_time == "context" and joins
     return None if waits or call.agent.slug in switches.limits() else lease
@@ -153,6 +163,7 @@ def _make_new_task(
     task_id: str,
     context_id: str,
     *,
+    queue: str,
     lease: PreclaimedLease | None,
     key: IdempotencyKey | None,
     companions: tuple[Companion, ...],
@@ -172,7 +183,7 @@ def _make_new_task(
         dialect=call.dialect,
         binding=call.binding or "",
         opening=title_of(stored),
-        queue=switches.queue_of(call.agent),
+        queue=queue,
         share=call.caller.quota_key,
         request=run_request(request, call.caller, call.extensions, by_operator=_by_operator(call)),
         request_id=call.request_id,

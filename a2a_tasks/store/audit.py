@@ -24,7 +24,9 @@ __all__ = ["DONE", "REFUSED", "note", "note_each"]
 
 DONE, REFUSED = "done", "refused"
 #: Actions whose outcome is a refusal.
-REFUSALS = frozenset({Action.LOGIN_FAILED, Action.ACCESS_REFUSED, Action.ACCESS_DENIED})
+REFUSALS = frozenset(
+    {Action.LOGIN_FAILED, Action.ACCESS_REFUSED, Action.ACCESS_DENIED, Action.ANNOUNCEMENT_REFUSED}
+)
 INSERT = """
 insert into a2a_tasks_auditentry (tenant, agent, actor, action, object, outcome, detail, request)
 values (%s, %s, %s, %s, %s, %s, %s, %s)

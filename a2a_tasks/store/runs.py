@@ -15,7 +15,7 @@ from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import IS_PARKED, WAITS_FOR_SLOT, Run, RunStatus, Step, Task
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import Recorded
+from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import event_log
 from a2a_tasks.store.backend.interface import backend
@@ -27,6 +27,7 @@ __all__ = [
     "claim",
     "give_up",
     "hand_back",
+    "fail_unstarted_task",
     "find_next",
     "has_more",
     "heartbeat",
@@ -373,6 +374,11 @@ def _give_up(task: Task, run: Run, client: str) -> Recorded:
         f"The process running the agent died {times}, and the task was given up.\n{run.error}"
     )
     run.save(update_fields=[*COUNTED, *WAITING, "ended_at"])
+    return _fail_task(task, f"The agent was interrupted {times} and was given up{client}.")
+
+
+def _fail_task(task: Task, text: str) -> Recorded:
+    """Fail a locked task with a message of the host for its client; its queued runs are dropped."""
     behind = Run.objects.filter(task=task, status=RunStatus.QUEUED)
     behind.update(status=RunStatus.DROPPED, ended_at=Now())
     status_message = write(
@@ -381,9 +387,24 @@ def _give_up(task: Task, run: Run, client: str) -> Recorded:
             "taskId": task.public_id,
             "contextId": task.context.public_id,
             "role": "ROLE_AGENT",
-            "parts": [{"text": f"The agent was interrupted {times} and was given up{client}."}],
+            "parts": [{"text": text}],
         }
     ).decode()
     return event_log.change_state(
         task, TaskState.FAILED, at=event_log.now(), message=status_message
     )
+
+
+def fail_unstarted_task(task: int, text: str) -> bool:
+    """Fail a task whose runs all wait, with a text for its client. False: it has ended, or a run works on it."""
+    with transaction.atomic():
+        locked = event_log.lock_task(pk=task, skip=True)
+        if locked is None or locked.run_token or TaskState(locked.state) in TERMINAL:
+            return False
+        ordered = set(Run.objects.filter(task=locked).values_list("ordered_in", flat=True))
+        recorded = _fail_task(locked, text)
+    pubsub.publish(pubsub.Committed(task, recorded.number, [recorded]))
+    for context in filter(None, ordered):
+        for hint in find_next(ordered_in=context):
+            pubsub.publish(hint)
+    return True

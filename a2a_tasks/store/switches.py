@@ -9,15 +9,30 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from a2a_tasks import pubsub
+from a2a_tasks.agents import registry
 from a2a_tasks.agents.switches import Switch
 from a2a_tasks.audit import Action, actor
-from a2a_tasks.models import AgentSwitch, SwitchState
+from a2a_tasks.models import AgentSwitch, AgentVersion, SwitchState
 from a2a_tasks.store import audit
 
-__all__ = ["SwitchState", "read_switches", "limit", "move", "of", "row_of", "set_state"]
+__all__ = [
+    "SwitchState",
+    "read_switches",
+    "limit",
+    "move",
+    "of",
+    "refuse_unknown",
+    "roll_back",
+    "row_of",
+    "serve",
+    "set_canary",
+    "set_state",
+]
 
 #: The highest limit, which has no effect any more.
 MAX_COUNT = 1_000_000
+#: A share of all, in percent.
+WHOLE = 100
 QUEUE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 #: The action of setting each state, in the audit log.
 ACTIONS = {
@@ -29,14 +44,24 @@ ACTIONS = {
 
 def read_switches() -> dict[str, Switch]:
     """Return the switch of each agent, by slug."""
-    rows = AgentSwitch.objects.values_list("slug", "state", "max_running", "queue")
-    return {slug: Switch(state, limit, queue) for slug, state, limit, queue in rows}
+    return {row.slug: read_row(row) for row in AgentSwitch.objects.all()}
 
 
 def of(slug: str) -> Switch:
     """Return the switch of this agent from the database, not from this process's cache."""
-    row = row_of(slug)
-    return Switch(row.state, row.max_running, row.queue)
+    return read_row(row_of(slug))
+
+
+def read_row(row: AgentSwitch) -> Switch:
+    """Return the switch in a row."""
+    return Switch(
+        state=row.state,
+        max_running=row.max_running,
+        queue=row.queue,
+        version=row.version,
+        canary=row.canary,
+        canary_percent=row.canary_percent,
+    )
 
 
 def row_of(slug: str) -> AgentSwitch:
@@ -70,6 +95,49 @@ def move(slug: str, queue: str, reason: str = "") -> bool:
             "A queue is named by 1 to 64 letters, digits, hyphens, dots and underscores"
         )
     return _change(slug, Action.AGENT_QUEUE, reason, queue=queue)
+
+
+def serve(slug: str, version: str, reason: str = "") -> bool:
+    """Let this version of the agent serve, and end its canary; empty = the host chooses. False if it is so already.
+
+    Conversations stay with the version that they began with. Raises ValueError for a version that the host does not have.
+    """
+    refuse_unknown(slug, version)
+    before = row_of(slug)
+    values = {"version": version, "canary": "", "canary_percent": 0.0}
+    if before.version != version:
+        values["version_before"] = before.version
+    return _change(slug, Action.AGENT_VERSION, reason, **values)
+
+
+def set_canary(slug: str, version: str, percent: float, reason: str = "") -> bool:
+    """Give this version a share of the agent's new conversations, in percent; 0 ends it. False if it is so already.
+
+    Raises ValueError for a version that the host does not have, and for a percentage that is not from 0 to 100.
+    """
+    if not 0 <= percent <= WHOLE:
+        raise ValueError("A share is a number from 0 to 100, in percent")
+    if percent:
+        refuse_unknown(slug, version)
+    values = {"canary": version if percent else "", "canary_percent": float(percent)}
+    return _change(slug, Action.AGENT_VERSION, reason, **values)
+
+
+def roll_back(slug: str, reason: str = "") -> bool:
+    """End the agent's canary; without one, let the version serve that served before. False if there is neither."""
+    row = row_of(slug)
+    if row.canary:
+        return set_canary(slug, "", 0, reason)
+    return row.version_before is not None and serve(slug, row.version_before, reason)
+
+
+def refuse_unknown(slug: str, version: str) -> None:
+    """Raise ValueError for a version that the host does not have; empty = that which the host chooses."""
+    own = registry.find_own(slug)
+    if not version or (own is not None and own.version == version):
+        return
+    if not AgentVersion.objects.filter(slug=slug, version=version).exists():
+        raise ValueError(f"The host has no version {version[:50]!r} of the agent {slug}")
 
 
 def _change(slug: str, action: Action, reason: str, **values: Any) -> bool:

@@ -26,10 +26,13 @@ from a2a_console.statistics.counts import COUNTED
 from a2a_console.statistics.reports import Line, report_agents
 from a2a_console.times import moment
 from a2a_tasks.agents import Agent, registry
+from a2a_tasks.agents import switches as known_switches
+from a2a_tasks.agents import versions as known_versions
+from a2a_tasks.agents.declaration import AnnouncedAgent
 from a2a_tasks.agents.security import is_listed, list_accepted, open_to_anybody
 from a2a_tasks.conf import base_url, conf
 from a2a_tasks.models import ALL, AgentSwitch, Grant, Worker
-from a2a_tasks.store import switches, workers
+from a2a_tasks.store import switches, versions, workers
 from a2a_tasks.store.switches import SwitchState
 
 __all__ = ["AgentSwitchAdmin", "AgentStatus", "list_agent_statuses"]
@@ -64,18 +67,30 @@ class AgentStatus:
     @property
     def queue(self) -> str:
         """The queue of its runs."""
-        return self.switch.queue or self.agent.queue
+        return _queue_of(self.agent, self.switch)
+
+    @property
+    def environment(self) -> str:
+        """The environment of the version that serves; empty = the host's own code."""
+        return self.agent.environment if isinstance(self.agent, AnnouncedAgent) else ""
 
 
 def list_agent_statuses() -> list[AgentStatus]:
     """Return the status of all agents, by slug, in a fixed number of bounded queries."""
     rows = {row.slug: row for row in AgentSwitch.objects.all()}
     there, statistics = workers.alive(), report_agents()
+    # This process may have read them a while ago.
+    known_switches.put({slug: switches.read_row(row) for slug, row in rows.items()})
+    known_versions.put(versions.read_versions())
     return [
         _make_status(agent, rows.get(slug) or AgentSwitch(slug=slug), there, statistics)
         for slug in registry.slugs()
         if (agent := registry.find_hosted(slug))
     ]
+
+
+def _queue_of(agent: Agent, switch: AgentSwitch) -> str:
+    return agent.queue if isinstance(agent, AnnouncedAgent) else switch.queue or agent.queue
 
 
 def _make_status(
@@ -85,7 +100,7 @@ def _make_status(
     for worker in there:
         if version := worker.agents.get(agent.slug):
             versions[version] = versions.get(version, 0) + 1
-    queue = switch.queue or agent.queue
+    queue = _queue_of(agent, switch)
     return AgentStatus(
         agent=agent,
         switch=switch,
@@ -157,6 +172,7 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
             "queues": sorted(
                 {name for worker in workers.alive() if worker.slots for name in worker.queues}
             ),
+            "agent_versions": versions.list_versions(slug),
             "cards": list(previews(status.agent, base)),
             "schemes": list_accepted(status.agent),
             "anonymous": open_to_anybody(status.agent),
@@ -235,6 +251,10 @@ def _act(status: AgentStatus, form: Mapping[str, str]) -> _Act:
         "disable": _disable,
         "limit": _limit,
         "queue": _queue,
+        "serve": _serve,
+        "canary": _canary,
+        "rollback": _roll_back,
+        "move": _move_conversations,
     }
     act = acts.get(form.get("do", ""))
     if act is None:
@@ -315,6 +335,40 @@ def _queue(status: AgentStatus, form: Mapping[str, str]) -> _Act:
         )
     done = f"New runs go to the queue {wanted}. Queued runs stay in their queue."
     return _Act(lambda slug, reason: switches.move(slug, queue, reason), done, question)
+
+
+def _serve(status: AgentStatus, form: Mapping[str, str]) -> _Act:
+    version = form.get("version", "")
+    done = f"New conversations go to {f'version {version}' if version else 'the version that the host chooses'}."
+    return _Act(lambda slug, reason: switches.serve(slug, version, reason), done)
+
+
+def _canary(status: AgentStatus, form: Mapping[str, str]) -> _Act:
+    version = form.get("version", "")
+    try:
+        percent = float(form.get("percent", ""))
+    except ValueError:
+        raise ValueError("Enter a share from 0 to 100, in percent.") from None
+    done = f"Version {version} gets {percent:g} % of new conversations."
+    return _Act(lambda slug, reason: switches.set_canary(slug, version, percent, reason), done)
+
+
+def _roll_back(status: AgentStatus, _: Mapping[str, str]) -> _Act:
+    done = "The canary has ended." if status.switch.canary else "The version before serves again."
+    return _Act(switches.roll_back, f"{done} Conversations stay with their versions.")
+
+
+def _move_conversations(status: AgentStatus, form: Mapping[str, str]) -> _Act:
+    version, to = form.get("version", ""), form.get("to", "")
+    question = Question(
+        title=f"Move the conversations of version {version} to {to}?",
+        text=f"All conversations with version {version} of {status.agent.name} continue with version {to}. "
+        "Queued runs go with them; active runs end where they are.",
+        verb="Move",
+        back=_page(status.agent.slug),
+    )
+    done = f"The conversations of version {version} continue with version {to}."
+    return _Act(lambda slug, _: versions.move_conversations(slug, version, to) > 0, done, question)
 
 
 def _seconds() -> str:

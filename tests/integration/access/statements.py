@@ -18,6 +18,7 @@ SAVEPOINT = re.compile(r'SAVEPOINT "\w+"')
 OTHERS = (
     *("set ", "select set_config(", "with due as", "with held as"),
     'select "a2a_tasks_agentswitch"',
+    'select "a2a_tasks_agentversion"',
 )
 
 __all__ = ["statements"]

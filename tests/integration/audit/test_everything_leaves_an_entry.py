@@ -14,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from django.apps import apps
 from django.contrib import admin
@@ -30,7 +31,8 @@ import a2a_tasks.management.commands
 from a2a_project.operations import TABLE
 from a2a_push.models import Delivery, DeliveryStatus, PushConfig
 from a2a_tasks.access import api_keys, grants
-from a2a_tasks.agents import Turn
+from a2a_tasks.agents import Turn, registry
+from a2a_tasks.agents.declaration import declare
 from a2a_tasks.audit import Action
 from a2a_tasks.models import AuditEntry, Grant, Hold, Task, TenantRetention
 from a2a_tasks.protocol.requests import (
@@ -483,9 +485,45 @@ LOOKS = {
     "verify_card",
     "webhook_keys",
 }
+
+
+def announce(path: Path) -> None:
+    """Announce version 7 of the demo agent from a manifest."""
+    agent = registry.find_own("demo")
+    assert agent is not None
+    made = msgspec.structs.replace(declare(agent), version="7")
+    manifest = {"format": 1, "host": "0.1.0", "environment": "adk", "agents": [made]}
+    file = path / "adk.json"
+    file.write_bytes(msgspec.json.encode(manifest))
+    run("agent_versions", "announce", str(file))
+
+
 COMMANDS: dict[str, dict[str, tuple[Callable[[Path], object], set[str]]]] = {
     "a2a": {
         "cancel": (lambda _: run("a2a", "cancel", f"#{accepted().task}", "--yes"), {"task.cancel"})
+    },
+    "agent_versions": {
+        "announce": (announce, {"agent.announce"}),
+        "serve": (lambda _: run("agent_versions", "serve", "demo", "1.0.0"), {"agent.version"}),
+        "canary": (
+            lambda _: run("agent_versions", "canary", "demo", "1.0.0", "10"),
+            {"agent.version"},
+        ),
+        "rollback": (
+            lambda _: (
+                run("agent_versions", "canary", "demo", "1.0.0", "10"),
+                run("agent_versions", "rollback", "demo"),
+            ),
+            {"agent.version"},
+        ),
+        "move": (lambda _: run("agent_versions", "move", "demo", "7", "1.0.0"), {"agent.move"}),
+        "forget": (
+            lambda path: [
+                make(path)
+                for make in (announce, lambda _: run("agent_versions", "forget", "demo", "7"))
+            ],
+            {"agent.forget"},
+        ),
     },
     "grants": {
         "add": (lambda _: run("grants", "add", "demo", "user:7"), {"grant.add"}),

@@ -10,11 +10,13 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from django.db import connection
 
 from a2a_tasks import process, process_lifetime
-from a2a_tasks.agents import registry
+from a2a_tasks.agents import registry, versions
+from a2a_tasks.agents.declaration import declare
 from a2a_tasks.execution import presence
 from a2a_tasks.execution.presence import Presence, WorkerLoad
 from a2a_tasks.models import Worker, WorkerKind
@@ -22,6 +24,7 @@ from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.process_lifetime import Lifetime
 from a2a_tasks.store import workers
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.versions import announce
 from tests import ROOT
 from tests.support.execution.host import runner
 from tests.support.execution.waiting import eventually, until
@@ -161,3 +164,22 @@ def test_beat_takes_it_back_as_its_interpreter_ends() -> None:
     )
     assert Worker.objects.get(kind="beat").left_at is not None
     assert "the presence of this process was not reported" not in ended.stderr
+
+
+def test_a_pusher_learns_of_announced_agents(agent_far: str) -> None:
+    made = Presence(WorkerKind.PUSHER)
+    made.start()
+    try:
+        eventually(lambda: versions.find(agent_far, "2.0"))
+    finally:
+        made.stop()
+        versions.put({})
+
+
+@pytest.fixture
+def agent_far() -> str:
+    """An announced agent, by its slug."""
+    own = registry.find_own("demo")
+    assert own is not None
+    text = msgspec.json.encode(msgspec.structs.replace(declare(own), slug="far", version="2.0"))
+    return announce(text, environment="adk", host="0.1.0").slug

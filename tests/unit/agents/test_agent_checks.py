@@ -34,6 +34,7 @@ MISTAKES: list[tuple[str, str, dict[str, Any]]] = [
     ("E009", "'resume', 'fail'", {"after_crash": "retry"}),
     ("E020", "'', 'process'", {"runs_in": "thread"}),
     ("E052", "'', 'context'", {"one_at_a_time": "task"}),
+    ("E053", "'wait', 'fail'", {"when_version_is_gone": "retry"}),
     ("E016", "'all', 'coalesced', 'states'", {"push_events": "none"}),
     ("E021", "'bearer', 'apiKey', 'basic', 'mutualTLS'", {"schemes": ["jwt"]}),
     ("E022", "'two words'", {"scopes": ["two words"]}),

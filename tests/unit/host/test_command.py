@@ -37,7 +37,9 @@ def test_an_incomplete_command_is_told_what_there_is(
 def test_a_command_of_a_project_needs_one(
     words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(SystemExit, match=r"There is no manage\.py here\. `a2a-host new NAME` writes a project"):
+    with pytest.raises(
+        SystemExit, match=r"There is no manage\.py here\. `a2a-host new NAME` writes a project"
+    ):
         a2a_host(monkeypatch, *words)
 
 
@@ -55,4 +57,8 @@ def test_every_other_command_becomes_one_of_manage_py(
     became: list[tuple[str, list[str]]] = []
     monkeypatch.setattr(os, "execv", lambda program, words: became.append((program, words)))
     a2a_host(monkeypatch, "check", "--deploy")
-    assert became == [(sys.executable, [sys.executable, "manage.py", "check", "--deploy"])]
+    a2a_host(monkeypatch, "manifest")
+    assert became == [
+        (sys.executable, [sys.executable, "manage.py", *words])
+        for words in (("check", "--deploy"), ("agent_versions", "manifest"))
+    ]

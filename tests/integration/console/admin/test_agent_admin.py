@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
@@ -15,15 +16,17 @@ from django.test.utils import CaptureQueriesContext
 from a2a_console.statistics import reports
 from a2a_tasks.access import grants, switch_cache
 from a2a_tasks.agents import registry
-from a2a_tasks.models import AgentSwitch, AuditEntry
+from a2a_tasks.agents.declaration import declare
+from a2a_tasks.models import AgentSwitch, AuditEntry, Context, Run
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import switches
+from a2a_tasks.store import switches, versions
 from a2a_tasks.store.switches import SwitchState
 from tests.integration.store.test_workers import beat
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import add_run, make_task
 from tests.support.ended_tasks import make_ended
 from tests.support.rows import rolled_back, rows
+from tests.support.store.world import accepted
 
 pytestmark = pytest.mark.django_db
 
@@ -84,7 +87,7 @@ class TestList:
         switches.limit("demo", 7)
         with CaptureQueriesContext(connection) as many:
             admin_client.get(LIST)
-        assert len(many) <= len(few) <= 11
+        assert len(many) <= len(few) <= 12
 
     def test_who_sees_one_tenant_sees_no_agents(self, sign_in: SignIn) -> None:
         assert sign_in("view_agentswitch").get(LIST).status_code == 403
@@ -192,3 +195,70 @@ class TestSwitching:
     ) -> None:
         settings.A2A_DISABLED_AGENTS = "demo"
         assert "cannot override the setting" in text(admin_client.get(DEMO))
+
+
+class TestVersions:
+    def announce(self, *names: str) -> None:
+        """Let an environment have these versions of the demo agent, too."""
+        own = registry.find_own("demo")
+        assert own is not None
+        for name in names:
+            card = msgspec.json.encode(msgspec.structs.replace(declare(own), version=name))
+            versions.announce(card, environment="adk", host="0.1.0")
+
+    def act(self, admin_client: Client, **form: Any) -> str:
+        """Do this on the page; the page that follows."""
+        answer = admin_client.post(f"{LIST}agent/demo/set/", form, follow=True)
+        assert answer.status_code == 200
+        return text(answer)
+
+    def test_an_agent_without_versions_has_no_table_of_them(self, admin_client: Client) -> None:
+        assert "Unfinished runs" not in text(admin_client.get(f"{LIST}agent/demo/"))
+
+    def test_one_click_lets_a_version_serve_and_one_returns(self, admin_client: Client) -> None:
+        self.announce("2.0", "3.0")
+        page = self.act(admin_client, do="serve", version="2.0")
+        assert "New conversations go to version 2.0." in page
+        assert "<dt>Environment</dt><dd>adk</dd>" in page
+        assert switches.of("demo").version == "2.0"
+        page = self.act(admin_client, do="canary", version="3.0", percent="12.5")
+        assert "canary, 12.5 %" in page
+        page = self.act(admin_client, do="rollback")
+        assert "The canary has ended." in page
+        self.act(admin_client, do="rollback")
+        assert switches.of("demo").version == ""
+
+    @pytest.mark.parametrize(
+        ("form", "told"),
+        [
+            ({"do": "serve", "version": "7"}, "The host has no version"),
+            ({"do": "canary", "version": "2.0", "percent": "many"}, "Enter a share from 0 to 100"),
+            ({"do": "canary", "version": "2.0", "percent": "101"}, "from 0 to 100, in percent"),
+            ({"do": "rollback"}, "Nothing changed"),
+        ],
+    )
+    def test_what_is_not_possible_is_told(
+        self, form: dict[str, str], told: str, admin_client: Client
+    ) -> None:
+        self.announce("2.0")
+        assert told in self.act(admin_client, **form)
+        assert switches.of("demo").version == ""
+
+    def test_conversations_are_moved_after_a_question(self, admin_client: Client) -> None:
+        self.announce("2.0")
+        accepted(queue="demo@2.0", companions=(versions.pin("2.0"),))
+        page = self.act(admin_client, do="move", version="2.0", to="1.0.0")
+        assert "Move the conversations of version 2.0 to 1.0.0?" in page
+        self.act(admin_client, do="move", version="2.0", to="1.0.0", confirmed="yes")
+        assert Run.objects.get().queue == "agents"
+        assert Context.objects.get().version == ""
+
+    def test_an_announced_agent_alone_has_a_page(self, admin_client: Client) -> None:
+        own = registry.find_own("demo")
+        assert own is not None
+        card = msgspec.structs.replace(declare(own), slug="elsewhere", version="2.0")
+        versions.announce(msgspec.json.encode(card), environment="adk", host="0.1.0")
+        page = text(admin_client.get(f"{LIST}agent/elsewhere/"))
+        assert "No live worker serves its queue elsewhere@2.0" in page
+        assert "<dt>Environment</dt><dd>adk</dd>" in page
+        assert "elsewhere" in text(admin_client.get(LIST))

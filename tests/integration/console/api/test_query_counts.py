@@ -25,8 +25,8 @@ READS = [route for route in ROUTES if not route.is_noted]
 #: transaction with a deadline. A page of tasks looks at up to four windows of keys, and begins a transaction with the second.
 MAX_COUNT = {
     "get_statistics": 20,
-    "list_agents": 21,
-    "get_agent": 21,
+    "list_agents": 22,
+    "get_agent": 22,
     "get_task": 13,
     "list_tasks": 18,
     "get_task_diagnosis": 15,

@@ -223,6 +223,22 @@ TABLE = [
         needs=Needs.OPERATOR,
     ),
     Said(
+        task(run=QUEUED, line=QueuePosition(version="2.0", environment="adk")),
+        K.NO_WORKER,
+        "No live worker has version 2.0 of the agent demo: the environment adk has to start one. The run has been due for 30 s.",
+        "The run begins when a worker with this version starts, or when its conversation is moved to another version: manage.py agent_versions move demo 2.0 ANOTHER",
+        needs=Needs.OPERATOR,
+    ),
+    Said(
+        task(run=QUEUED, line=QueuePosition(version="2.0")),
+        K.NO_WORKER,
+        "No live worker has version 2.0 of the agent demo: this version was removed. The run has been due for 30 s.",
+        "Without a worker the task fails.",
+        when=to_come(seconds=30),
+        needs=Needs.OPERATOR,
+        host=HostRules(when_version_is_gone="fail"),
+    ),
+    Said(
         task(run=QUEUED, line=replace(BEFORE, hosting=0)),
         K.NO_AGENT,
         "No live worker has the agent demo; the run has been due for 30 s.",

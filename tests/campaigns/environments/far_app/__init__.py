@@ -1,0 +1,1 @@
+"""The agent of an environment of its own, whose code the host does not have."""

@@ -1,0 +1,304 @@
+"""Announced versions of agents in the store: who may announce what, what is served, and where conversations go."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import msgspec
+import pytest
+from django.db import transaction
+from django.db.models.functions import Now
+
+from a2a_tasks import pubsub
+from a2a_tasks.agents import Skill
+from a2a_tasks.agents.declaration import Declaration, UnfitManifest, sign
+from a2a_tasks.models import AgentVersion, AuditEntry, Context, Run, RunStatus, Task, Worker
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.store import switches, versions, workers
+from a2a_tasks.store.versions import Pinned
+from a2a_tasks.store.workers import Beat, WorkerKind
+from tests.support.store.world import ALICE, BOB, accepted, claim
+
+pytestmark = pytest.mark.django_db
+
+
+def card(version: str = "1.0", **members: Any) -> bytes:
+    """The declaration of the agent `demo` of another environment."""
+    made = Declaration(
+        slug="demo",
+        name="Demo",
+        description="Another demo.",
+        version=version,
+        skills=(Skill("say", "Say", "Says it", ["say"]),),
+        default_input_modes=("text/plain",),
+        default_output_modes=("text/plain",),
+    )
+    return msgspec.json.encode(msgspec.structs.replace(made, **members))
+
+
+def announce(version: str = "1.0", environment: str = "adk", **about: Any) -> None:
+    """Announce this version, with any card."""
+    signature, host = about.pop("signature", ""), about.pop("host", "0.1.0")
+    versions.announce(
+        card(version, **about), environment=environment, host=host, signature=signature
+    )
+
+
+def work(*queues: str, name: str = "there:1", seconds: float = 0) -> None:
+    """Have a worker that takes from these queues, last seen so long ago."""
+    started = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
+    workers.beat(
+        Beat(
+            name=name,
+            kind=WorkerKind.WORKER,
+            host="there",
+            pid=1,
+            started_at=started,
+            queues=queues,
+            slots=1,
+        )
+    )
+    Worker.objects.filter(name=name).update(seen_at=Now() - datetime.timedelta(seconds=seconds))
+
+
+def served() -> list[tuple[str, bool]]:
+    """The versions of `demo` that are served, and whether a worker has each."""
+    found = versions.read_versions().get("demo", [])
+    return [(one.agent.version, one.is_live) for one in found]
+
+
+class TestAnnouncing:
+    def test_what_is_announced_is_served_and_told(self) -> None:
+        heard: list[pubsub.Hint] = []
+        with pubsub.listen(heard.append):
+            announce("1.0")
+            announce("2.0")
+        work("demo@2.0")
+        assert served() == [("1.0", False), ("2.0", True)]
+        assert heard == [pubsub.OverridesChanged()] * 2
+        entries = AuditEntry.objects.filter(action="agent.announce").order_by("pk")
+        assert [row.detail for row in entries] == [
+            '{"version":"1.0","environment":"adk"}',
+            '{"version":"2.0","environment":"adk"}',
+        ]
+
+    def test_an_equal_announcement_changes_nothing(self) -> None:
+        announce()
+        announce()
+        assert AuditEntry.objects.filter(action="agent.announce").count() == 1
+
+    def test_an_environment_may_change_its_card(self) -> None:
+        announce()
+        work("demo@1.0")
+        announce(name="Better")
+        (found,) = versions.read_versions()["demo"]
+        assert found.agent.name == "Better"
+
+    def test_another_environment_with_another_card_is_refused_while_a_worker_has_the_version(
+        self,
+    ) -> None:
+        announce()
+        work("demo@1.0")
+        with pytest.raises(UnfitManifest, match="the environment adk has announced"):
+            announce(environment="crewai", name="Other")
+        assert AgentVersion.objects.get().environment == "adk"
+        entry = AuditEntry.objects.get(action="announcement.refused")
+        assert entry.outcome == "refused"
+        assert "with another card" in entry.detail
+
+    def test_another_environment_with_the_same_card_takes_it_over(self) -> None:
+        announce()
+        work("demo@1.0")
+        announce(environment="crewai")
+        assert AgentVersion.objects.get().environment == "crewai"
+
+    def test_a_version_that_no_worker_has_may_come_from_elsewhere(self) -> None:
+        announce()
+        work("demo@1.0", seconds=3600)
+        announce(environment="crewai", name="Other")
+        assert AgentVersion.objects.get().environment == "crewai"
+
+
+class TestTrust:
+    def test_without_keys_every_environment_is_served(self) -> None:
+        announce()
+        assert served() == [("1.0", False)]
+
+    @pytest.mark.parametrize(
+        ("environment", "key", "is_served"),
+        [("adk", "one", True), ("adk", "two", False), ("adk", "", False), ("crewai", "one", False)],
+    )
+    def test_with_keys_only_named_environments_that_sign_are_served(
+        self, environment: str, key: str, is_served: bool, settings: Any
+    ) -> None:
+        settings.A2A_ENVIRONMENT_KEYS = " adk=one , strands=three"
+        announce(environment=environment, signature=sign(key, environment, card()))
+        assert served() == ([("1.0", False)] if is_served else [])
+        (row,) = (row for row in versions.list_versions("demo") if row.environment)
+        assert row.standing.startswith("serves" if is_served else "not served: ") or is_served
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"declaration": card(name="Forged").decode()},
+            {"version": "9.9"},
+            {"slug": "tables"},
+            {"environment": "strands"},
+        ],
+        ids=lambda changes: next(iter(changes)),
+    )
+    def test_a_row_that_was_altered_is_not_served(
+        self, changes: dict[str, str], settings: Any
+    ) -> None:
+        settings.A2A_ENVIRONMENT_KEYS = "adk=one,strands=one"
+        announce(signature=sign("one", "adk", card()))
+        assert served() == [("1.0", False)]
+        AgentVersion.objects.update(**changes)
+        assert versions.read_versions() == {}
+
+    def test_a_row_of_a_newer_host_is_not_served_and_says_what_it_needs(self) -> None:
+        announce(host="99.1.0")
+        assert served() == []
+        assert "needs a2a-host 99.1 or newer" in versions.find_fault(AgentVersion.objects.get())
+
+    def test_a_declaration_that_cannot_be_read_is_not_served_and_harms_no_other(self) -> None:
+        announce("1.0")
+        announce("2.0")
+        AgentVersion.objects.filter(version="1.0").update(declaration="{")
+        assert served() == [("2.0", False)]
+
+
+class TestConversations:
+    def pinned(self, context: str = "context-1") -> Pinned | None:
+        return versions.find_pinned(ALICE, context_id=context)
+
+    def test_a_conversation_keeps_the_version_it_began_with(self) -> None:
+        assert self.pinned() is None
+        accepted(companions=(versions.pin("1.0"),))
+        assert self.pinned() == Pinned("1.0")
+        assert versions.find_pinned(ALICE, task_id="task-1") == Pinned("1.0")
+        accepted("task-2", companions=(versions.pin("1.0"),))
+        with pytest.raises(Overloaded), transaction.atomic():
+            accepted("task-3", companions=(versions.pin("2.0"),))
+        assert self.pinned() == Pinned("1.0")
+        assert Task.objects.count() == 2
+
+    def test_one_that_began_when_there_were_no_versions_says_so(self) -> None:
+        accepted()
+        assert self.pinned() == Pinned(None)
+
+    def test_that_of_somebody_else_is_not_found(self) -> None:
+        accepted(companions=(versions.pin("1.0"),))
+        assert versions.find_pinned(BOB, context_id="context-1") is None
+        assert versions.find_pinned(BOB, task_id="task-1") is None
+
+    def test_moved_conversations_take_their_waiting_runs_along(self) -> None:
+        announce("1.0")
+        announce("2.0")
+        for number in range(3):
+            accepted(
+                f"task-{number}",
+                context_id=f"context-{number}",
+                queue="demo@1.0",
+                companions=(versions.pin("1.0"),),
+            )
+        (running,) = claim(1, queues=["demo@1.0"])
+        assert versions.move_conversations("demo", "1.0", "2.0") == 3
+        assert set(Context.objects.values_list("version", flat=True)) == {"2.0"}
+        queues = list(Run.objects.order_by("pk").values_list("queue", "status"))
+        assert queues.count(("demo@2.0", "queued")) == 2
+        assert Run.objects.get(pk=running.run).queue == "demo@1.0"
+
+    def test_nothing_is_moved_to_a_version_that_is_not_there(self) -> None:
+        with pytest.raises(ValueError, match="no version '7' of the agent demo"):
+            versions.move_conversations("demo", "1.0", "7")
+
+
+class TestGone:
+    def wait(self, seconds: float = 3600) -> None:
+        """Let a run of version 1.0 have waited so long."""
+        accepted(queue="demo@1.0", companions=(versions.pin("1.0"),))
+        accepted("task-2", queue="agents")
+        Run.objects.update(due_at=Now() - datetime.timedelta(seconds=seconds))
+
+    def test_tasks_of_a_version_that_no_worker_has_fail_with_words(self) -> None:
+        self.wait()
+        assert versions.fail_tasks_of([("demo", "1.0")]) == 1
+        task = Task.objects.get(public_id="task-1")
+        assert task.state == "TASK_STATE_FAILED"
+        assert "No worker has version 1.0 of the agent any more." in task.status_message
+        assert Run.objects.get(task=task).status == RunStatus.DROPPED
+        assert Task.objects.get(public_id="task-2").state == "TASK_STATE_SUBMITTED"
+        assert versions.fail_tasks_of([("demo", "1.0")]) == 0
+
+    def test_a_run_that_waits_for_a_short_time_is_spared(self) -> None:
+        self.wait(seconds=1)
+        assert versions.fail_tasks_of([("demo", "1.0")]) == 0
+
+    def test_a_worker_that_was_seen_a_moment_ago_may_come_back(self) -> None:
+        self.wait()
+        work("demo@1.0", seconds=30)
+        assert versions.fail_tasks_of([("demo", "1.0")]) == 0
+
+
+class TestForgetting:
+    def test_a_version_is_removed_once(self) -> None:
+        announce()
+        assert versions.forget("demo", "1.0")
+        assert not versions.forget("demo", "1.0")
+        assert AuditEntry.objects.filter(action="agent.forget").count() == 1
+
+    def test_not_while_a_worker_has_it_nor_while_runs_wait(self) -> None:
+        announce()
+        work("demo@1.0")
+        with pytest.raises(ValueError, match="are alive"):
+            versions.forget("demo", "1.0")
+        work("demo@1.0", seconds=3600)
+        accepted(queue="demo@1.0")
+        with pytest.raises(ValueError, match="move its conversations first"):
+            versions.forget("demo", "1.0")
+        assert AgentVersion.objects.exists()
+
+
+class TestServing:
+    def test_a_roll_back_ends_the_canary_and_then_returns_to_the_version_before(self) -> None:
+        announce("1.0")
+        announce("2.0")
+        switches.serve("demo", "1.0")
+        switches.serve("demo", "2.0")
+        switches.set_canary("demo", "1.0", 10)
+        assert switches.roll_back("demo")
+        assert (switches.of("demo").version, switches.of("demo").canary) == ("2.0", "")
+        assert switches.roll_back("demo")
+        assert switches.of("demo").version == "1.0"
+
+    def test_an_agent_that_was_never_switched_has_nothing_to_return_to(self) -> None:
+        assert not switches.roll_back("demo")
+
+    @pytest.mark.parametrize("percent", [-1, 100.1, float("nan"), float("inf")])
+    def test_a_share_is_a_percentage(self, percent: float) -> None:
+        announce()
+        with pytest.raises(ValueError, match="from 0 to 100"):
+            switches.set_canary("demo", "1.0", percent)
+
+    def test_a_version_that_is_not_there_cannot_serve(self) -> None:
+        with pytest.raises(ValueError, match="no version '7'"):
+            switches.serve("demo", "7")
+        with pytest.raises(ValueError, match="no version '7'"):
+            switches.set_canary("demo", "7", 10)
+
+    def test_the_list_says_what_each_version_is(self) -> None:
+        announce("2.0")
+        announce("3.0")
+        work("demo@2.0", "agents")
+        switches.set_canary("demo", "2.0", 12.5)
+        accepted(queue="demo@2.0", companions=(versions.pin("2.0"),))
+        rows = versions.list_versions("demo")
+        assert [(row.version, row.environment, row.standing, row.workers) for row in rows] == [
+            ("1.0.0", "", "serves", 1),
+            ("2.0", "adk", "canary, 12.5 %", 1),
+            ("3.0", "adk", "", 0),
+        ]
+        assert [row.unfinished for row in rows] == [0, 1, 0]
+        assert versions.list_versions("tables") == []
