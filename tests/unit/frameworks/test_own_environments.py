@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -50,15 +50,14 @@ def test_there_are_five() -> None:
     assert len(FOLDERS) == 5
 
 
-def test_the_worker_has_the_versions_of_the_host() -> None:
-    hosts = dict(re.split("==", line.lower()) for line in read_lines(ROOT / "requirements.txt"))
-    shared = read_lines(HERE / "requirements.txt")
-    worker = dict(line.split("==") for line in shared)
-    tests = dict(
-        line.split("==") for line in read_lines(ROOT / "requirements-test.txt") if "==" in line
-    )
-    known = {name.partition("[")[0]: version for name, version in {**tests, **hosts}.items()}
-    assert {name: known[name.partition("[")[0]] for name in worker} == worker
+def test_the_environments_have_what_a_worker_needs_in_the_versions_of_the_host() -> None:
+    shared = dict(line.split("==") for line in read_lines(HERE / "requirements.txt"))
+    project = tomllib.loads((ROOT / "worker" / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = {Requirement(line).name.lower() for line in project["dependencies"]}
+    assert needed <= {name.partition("[")[0] for name in shared}
+    pinned = [*read_lines(ROOT / "constraints.txt"), *read_lines(ROOT / "requirements-test.txt")]
+    known = dict(line.lower().split("==") for line in pinned if "==" in line)
+    assert shared == {name: known[name.partition("[")[0]] for name in shared}
 
 
 def test_a_framework_that_is_missing_is_named_by_the_line_that_installs_it() -> None:
