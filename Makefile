@@ -63,8 +63,9 @@ mutants: .venv/.test ## Small mistakes put into the code, one at a time: how man
 hostile: .venv/.test ## The security campaign: 10,000 hostile requests and more; writes docs/reports/security.md
 	@$(BIN)/python -m tests.campaigns.hostile all $(ARGS)
 
-frameworks: ## Agents of frameworks in environments of their own: makes each, and runs its tests; ONLY="adk strands" for some
-	@$(PYTHON) -m frameworks $(ONLY)
+frameworks: .venv/.test ## Agents of frameworks in environments of their own: makes each, and runs its tests; ONLY="adk strands" for some
+	@$(BIN)/python -m frameworks $(ONLY)
+	@echo "== all of them at one host" && TEST_BACKEND=stack $(PYTEST) -n 0 tests/campaigns/environments/test_frameworks.py $(OR_NONE)
 
 check: lint types layers migrations audit ## Everything CI asks for besides the tests
 lint: .venv/.test ## Style and common mistakes (ruff)
