@@ -22,7 +22,7 @@ export HOST PORT
 unexport DJANGO_SETTINGS_MODULE PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run dev stack restart test test-fast test-stack test-all test-campaigns test-wheel faults webhooks mutants hostile check lint types layers migrations audit openapi fmt bench clean
+.PHONY: help setup run dev stack restart test test-fast test-stack test-all test-campaigns test-wheel faults webhooks mutants hostile frameworks check lint types layers migrations audit openapi fmt bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,10 @@ mutants: .venv/.test ## Small mistakes put into the code, one at a time: how man
 
 hostile: .venv/.test ## The security campaign: 10,000 hostile requests and more; writes docs/reports/security.md
 	@$(BIN)/python -m tests.campaigns.hostile all $(ARGS)
+
+frameworks: .venv/.test ## Agents of frameworks in environments of their own: makes each, and runs its tests; ONLY="adk strands" for some
+	@$(BIN)/python -m frameworks $(ONLY)
+	@echo "== all of them at one host" && TEST_BACKEND=stack $(PYTEST) -n 0 tests/campaigns/environments/test_frameworks.py $(OR_NONE)
 
 check: lint types layers migrations audit ## Everything CI asks for besides the tests
 lint: .venv/.test ## Style and common mistakes (ruff)

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from pydantic_core import to_jsonable_python
-
 from a2a_tasks.agents import AgentError, Part, Turn, data
 from a2a_tasks.agents.author_errors import definition, line_of
 from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate
@@ -99,6 +97,8 @@ def _convert(value: Any, source: Any) -> Any:
     if value is None or isinstance(value, SAID):
         return value
     if _is_data(value):
+        from pydantic_core import to_jsonable_python  # noqa: PLC0415 - a worker needs it only here
+
         return data(to_jsonable_python(value, fallback=str))
     content = getattr(value, "content", None)
     if isinstance(content, list):  # blocks

@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from datetime import UTC, datetime
 from typing import Any
 
 from a2a.auth.user import User
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.context import ServerCallContext
 from a2a.server.events import EventQueue
-from a2a.types import a2a_pb2
 
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.emission import Emission
 from a2a_tasks.caller import Caller
 from a2a_tasks.frameworks.executor_values import (
     ExecutorEventReader,
-    find_old_style,
     make_request,
     make_task,
+    sdk,
 )
+from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.values import TaskState
 
 __all__ = ["ExecutorCall"]
@@ -123,12 +124,12 @@ class ExecutorCall:
         """Call the executor with the message of a turn. `may_reply`: its answer may be a Message."""
         task = await make_task(turn)
         context = RequestContext(
-            _call_context(turn),
-            await make_request(turn),
+            request=await make_request(turn),
             task_id=turn.task_id,
             context_id=turn.context_id,
             task=task,
             related_tasks=[],
+            call_context=_call_context(turn),
         )
         state = None if may_reply and task is None else TaskState.WORKING
         return cls(executor, turn, context, ExecutorEventReader(state, has_task=task is not None))
@@ -139,7 +140,7 @@ class ExecutorCall:
         except (KeyboardInterrupt, SystemExit) as fault:  # of a task they would end the process
             raise RuntimeError(f"the executor raised {fault!r}") from fault
         except Exception as fault:
-            if advice := find_old_style(fault):
+            if advice := sdk.advise(fault):
                 raise TypeError(advice) from fault
             raise
 
@@ -178,16 +179,13 @@ class ExecutorCall:
 
     def _cancel_context(self) -> RequestContext:
         """Return a context with the task, which a first turn's own context lacks."""
-        task = self._context.current_task or a2a_pb2.Task(
-            id=self._turn.task_id,
-            context_id=self._turn.context_id,
-            status=a2a_pb2.TaskStatus(state=a2a_pb2.TASK_STATE_WORKING),
-        )
+        ids = {"id": self._turn.task_id, "contextId": self._turn.context_id}
+        working = {"state": TaskState.WORKING, "timestamp": rfc3339(datetime.now(UTC))}
         return RequestContext(
-            self._context.call_context,
+            call_context=self._context.call_context,
             task_id=self._turn.task_id,
             context_id=self._turn.context_id,
-            task=task,
+            task=self._context.current_task or sdk.make_task({**ids, "status": working}),
         )
 
 

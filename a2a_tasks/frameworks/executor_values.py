@@ -1,55 +1,35 @@
-"""Conversion between the values of the a2a-sdk and those of the host."""
+"""Conversion between the values of the host and those of an executor, for any a2a-sdk.
+
+`sdk` is the module for the a2a-sdk that is installed.
+"""
 
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterable
+from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 
 import msgspec
-from a2a.types import a2a_pb2
 
 from a2a_tasks.agents import Part, Turn
 from a2a_tasks.agents.emission import Chunk, Emission, Reply, StatusUpdate
-from a2a_tasks.protobuf_json import Tree, reader, writer
 from a2a_tasks.protocol.files import SCHEME
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import TaskState
 
-__all__ = ["ExecutorEventReader", "find_old_style", "make_request", "make_task"]
+__all__ = ["ExecutorEventReader", "make_request", "make_task", "sdk"]
 
-_EVENTS = (
-    a2a_pb2.Message,
-    a2a_pb2.Task,
-    a2a_pb2.TaskArtifactUpdateEvent,
-    a2a_pb2.TaskStatusUpdateEvent,
-)
-_read = {kind: reader(kind, limited=False) for kind in _EVENTS}
-_write_request = writer(a2a_pb2.SendMessageRequest)
-_write_task = writer(a2a_pb2.Task)
-#: Errors that code for a2a-sdk 0.3 causes with 1.x.
-_OLD = re.compile(
-    r"Enum (TaskState|Role) has no value|unknown enum label"
-    r'|has no "(root|kind|final|taskId|contextId|messageId|artifactId|lastChunk)" field'
-    r"|cannot import name '\w+' from 'a2a\."
-)
-_ADVICE = (
-    "The executor was written for a2a-sdk 0.3, and the host runs those for 1.x. Rewrite it by "
-    "https://github.com/a2aproject/a2a-python/blob/main/docs/migrations/v1_0/README.md: "
-    "TaskState.TASK_STATE_WORKING for TaskState.working, Part(text=...) for Part(root=TextPart(...))."
-)
+_GENERATION = "v03" if version("a2a-sdk").startswith("0.") else "v10"
+sdk: Any = import_module(f"a2a_tasks.frameworks.executor_{_GENERATION}")
 
-
-def find_old_style(fault: BaseException) -> str:
-    """Return the advice for an error that code for a2a-sdk 0.3 causes; empty for other errors."""
-    return _ADVICE if _OLD.search(str(fault)) else ""
-
+Tree = dict[str, Any]
 
 # --- to the executor ------------------------------------------------------------------------
 
 
-async def make_request(turn: Turn) -> a2a_pb2.SendMessageRequest:
+async def make_request(turn: Turn) -> Any:
     """Return the request of a turn, with the content of its files."""
     message = _tree(turn.message)
     await _inline(turn, [message])
@@ -59,17 +39,17 @@ async def make_request(turn: Turn) -> a2a_pb2.SendMessageRequest:
         "configuration": {"acceptedOutputModes": list(turn.accepted_output_modes)},
         "metadata": turn.metadata,
     }
-    return a2a_pb2.SendMessageRequest(**_write_request(tree))
+    return sdk.make_request(tree)
 
 
-async def make_task(turn: Turn) -> a2a_pb2.Task | None:
+async def make_task(turn: Turn) -> Any:
     """Return the task before the message, with the content of its files; None in the first turn."""
     before = await turn.task
     if before is None:
         return None
     tree = _tree(before)
     await _inline(turn, [*tree.get("history", ()), *tree.get("artifacts", ())])
-    return a2a_pb2.Task(**_write_task(tree))
+    return sdk.make_task(tree)
 
 
 def _tree(value: Any) -> Tree:
@@ -97,18 +77,13 @@ class ExecutorEventReader:
 
     def read(self, event: Any) -> list[Emission]:
         """Return the emissions of an event. Raises TypeError for other values, InvalidParams, ValueError."""
-        kind = type(event)
-        if kind not in _read:
-            name = f"{kind.__module__}.{kind.__qualname__}"
-            advice = f" {_ADVICE}" if name.startswith("a2a.") else ""
-            raise TypeError(f"{name} is no event: enqueue one of a2a.types.{advice}")
-        tree = _read[kind](event)
-        match event:
-            case a2a_pb2.TaskArtifactUpdateEvent():
+        kind, tree = sdk.read_event(event)
+        match kind:
+            case "artifact":
                 return list(_artifact(tree))
-            case a2a_pb2.TaskStatusUpdateEvent():
+            case "status":
                 return list(self._status(tree["status"], tree.get("metadata")))
-            case a2a_pb2.Message():
+            case "message":
                 return [Reply(_parts(tree), _join_metadata(tree), _extensions(tree))]
         return list(self._task(tree))
 
@@ -119,10 +94,10 @@ class ExecutorEventReader:
         self._has_task = True
         for artifact in tree.get("artifacts", ()):
             yield from _artifact({"artifact": artifact, "lastChunk": True})
-        yield from self._status(tree.get("status", {"state": a2a_pb2.TASK_STATE_SUBMITTED}), None)
+        yield from self._status(tree.get("status", {"state": TaskState.SUBMITTED}), None)
 
     def _status(self, status: Tree, metadata: Tree | None) -> Iterable[Emission]:
-        state = TaskState(a2a_pb2.TaskState.Name(status.get("state", 0)))
+        state = TaskState(status["state"])
         if state is TaskState.SUBMITTED:  # the host has begun the task already
             state = TaskState.WORKING
         message = status.get("message", {})

@@ -36,24 +36,13 @@ from a2a_tasks.frameworks.openai_agents_copies import RUNNER, AgentCopies
 from a2a_tasks.frameworks.openai_agents_question import describe, make_question
 from a2a_tasks.frameworks.openai_agents_session import ConversationSession, make_input
 from a2a_tasks.frameworks.openai_agents_steps import STEPS
+from a2a_tasks.frameworks.openai_words import find_api_words
 from a2a_tasks.frameworks.output import OutputQueue, make_call, make_result
 from a2a_tasks.frameworks.questions import FormQuestion, read_decision
 
 __all__ = ["OpenAIAgentsCall"]
 
 GUARDED = "The agent does not answer this."
-#: Codes of errors of the API and the words for clients.
-CODES = {"insufficient_quota": Words.UNUSABLE, "context_length_exceeded": Words.TOO_LONG}
-#: Status codes of HTTP, as far as one word is not enough for all from 400, and all from 500.
-STATUSES = {
-    401: Words.UNUSABLE,
-    403: Words.UNUSABLE,
-    404: Words.UNUSABLE,
-    408: Words.SILENT,
-    429: Words.BUSY,
-    503: Words.BUSY,
-}
-SERVER_ERROR = 500
 #: Other errors and the words for clients, the most particular first.
 WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
     (openai.APIResponseValidationError, Words.UNFIT),
@@ -139,10 +128,7 @@ class OpenAIAgentsCall(ModelCall):
     def find_words(self, fault: BaseException) -> str:
         """Return the words for an error."""
         if isinstance(fault, openai.APIStatusError):
-            if fault.code in CODES:
-                return CODES[fault.code]
-            other = Words.REFUSED_REQUEST if fault.status_code < SERVER_ERROR else Words.SILENT
-            return STATUSES.get(fault.status_code, other)
+            return find_api_words(fault)
         return next((words for kinds, words in WORDS if isinstance(fault, kinds)), "")
 
     async def conclude(self) -> list[Emission]:

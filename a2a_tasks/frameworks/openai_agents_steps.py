@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -22,8 +21,8 @@ from agents.tool_context import ToolContext
 from pydantic import TypeAdapter
 
 from a2a_tasks.agents import Turn
-from a2a_tasks.agents.steps import MAX_NAME_LENGTH
 from a2a_tasks.frameworks.model_call import ModelSilent
+from a2a_tasks.frameworks.model_steps import name_step
 from a2a_tasks.frameworks.openai_agents_answer import read_text, stream_answer
 from a2a_tasks.frameworks.openai_agents_question import read_arguments
 from a2a_tasks.frameworks.output import OutputQueue, make_call, make_result
@@ -74,7 +73,7 @@ class Steps:
             # members that the model left out are not sent to it later
             return _responses.dump_python(response, mode="json", exclude_unset=True, warnings=False)
 
-        stored = await self._turn.step(_name(f"{place}model#{self._answers[place] + 1}"), take)
+        stored = await self._turn.step(name_step(f"{place}model#{self._answers[place] + 1}"), take)
         self._answers[place] += 1  # a request that failed may be made again under its name
         answer: ModelResponse = _responses.validate_python(stored)
         if shows and not taken:
@@ -145,7 +144,7 @@ class Steps:
                 return [result, id_ in self._failed]
 
             # calls run side by side, so their ids name them
-            name = _name(f"{place}tool:{context.tool_name}:{id_}")
+            name = name_step(f"{place}tool:{context.tool_name}:{id_}")
             result, failed = await self._turn.step(name, take)
         self._output.put(make_result(id_, _make_storable(result), error=failed))
         return result
@@ -153,12 +152,6 @@ class Steps:
     def note_failure(self, context: ToolContext[Any]) -> None:
         """Note that the model is told of the error of a call."""
         self._failed.add(context.tool_call_id)
-
-
-def _name(name: str) -> str:
-    if len(name) > MAX_NAME_LENGTH or not name.isprintable():
-        return hashlib.sha256(name.encode()).hexdigest()
-    return name
 
 
 def _make_storable(result: Any) -> Any:

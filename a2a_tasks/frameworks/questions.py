@@ -10,11 +10,22 @@ from typing import Any, NamedTuple
 from a2a_tasks.agents import Turn, data
 from a2a_tasks.agents.emission import StatusUpdate
 from a2a_tasks.protocol.forms import type_of
+from a2a_tasks.protocol.jsontext import write
 
-__all__ = ["Decision", "Field", "FormQuestion", "ask_approval", "format_call", "read_decision"]
+__all__ = [
+    "Decision",
+    "Field",
+    "FormQuestion",
+    "ask_approval",
+    "ask_value",
+    "format_call",
+    "read_decision",
+]
 
 #: Longest title of a field.
 MAX_TITLE_LENGTH = 100
+#: Members of an object that people can read, the best first.
+TEXTS = ("question", "message", "prompt", "description")
 
 
 class Field(NamedTuple):
@@ -69,6 +80,19 @@ def ask_approval(
         "additionalProperties": False,
     }
     return Field(id_, f"May I call {format_call(tool, arguments)}?", schema)
+
+
+def ask_value(id_: str, value: Any, schema: Mapping[str, Any] | None = None) -> Field:
+    """Return the field for what an agent wants to know, in its own words; without a schema, any value answers it."""
+    text = value
+    if isinstance(value, dict):
+        text = next((value[key] for key in TEXTS if isinstance(value.get(key), str)), value)
+    if not isinstance(text, str):
+        text = write(text).decode()
+    wanted = schema or {"minLength": 1}  # a text must say something
+    # the base of references within the schema
+    base = {"$id": f"urn:interrupt:{id_}"} if "$defs" in wanted else {}
+    return Field(id_, text, {**base, **wanted, "title": text[:MAX_TITLE_LENGTH]})
 
 
 def read_decision(turn: Turn, value: Any) -> Decision:

@@ -30,7 +30,7 @@ class Framework:
     def makes(self, thing: Any) -> bool:
         """Return whether the framework makes such an agent. The classes of the object tell, so nothing is imported."""
         return any(
-            base.__name__ == self.kind and base.__module__.partition(".")[0] == self.package
+            base.__name__ == self.kind and f"{base.__module__}.".startswith(f"{self.package}.")
             for base in type(thing).__mro__
         )
 
@@ -70,6 +70,34 @@ FRAMEWORKS = (
         adapter="a2a_tasks.frameworks.langgraph:LangGraphAgent",
         attribute="graph",
     ),
+    Framework(
+        package="agent_framework",
+        requirement="agent-framework-core>=1.23,<2",
+        kind="RawAgent",
+        adapter="a2a_tasks.frameworks.agent_framework:AgentFrameworkAgent",
+        attribute="agent",
+    ),
+    Framework(
+        package="strands",
+        requirement="strands-agents>=1.62,<2",
+        kind="Agent",
+        adapter="a2a_tasks.frameworks.strands:StrandsAgent",
+        attribute="agent",
+    ),
+    Framework(
+        package="google.adk",
+        requirement="google-adk>=2.13,<3",
+        kind="BaseAgent",
+        adapter="a2a_tasks.frameworks.adk:AdkAgent",
+        attribute="agent",
+    ),
+    Framework(
+        package="crewai",
+        requirement="crewai>=1.15.30,<2",
+        kind="Crew",
+        adapter="a2a_tasks.frameworks.crewai:CrewAgent",
+        attribute="crew",
+    ),
 )
 
 #: Methods of runnables, the best first.
@@ -87,6 +115,14 @@ CALLABLE = Framework(
 def find_install_line(package: str | None) -> str:
     """Return the command that installs a framework; empty = it is there, or no framework."""
     for framework in FRAMEWORKS:
-        if framework.package == package and find_spec(package) is None:
+        names = (framework.package, framework.package.partition(".")[0])
+        if package in names and not _is_installed(framework.package):
             return f"pip install '{framework.requirement}'"
     return ""
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # there is not even the package around it
+        return False

@@ -85,7 +85,8 @@ class TestHosting:
             host(thing, slug="x", skills=SKILLS)
         assert str(raised.value) == (
             f"{named} cannot be hosted. Supported are instances of a2a.AgentExecutor, pydantic_ai.AbstractAgent, "
-            "agents.Agent, langgraph.Pregel; functions; and objects with astream, ainvoke, invoke."
+            "agents.Agent, langgraph.Pregel, agent_framework.RawAgent, strands.Agent, google.adk.BaseAgent, "
+            "crewai.Crew; functions; and objects with astream, ainvoke, invoke."
         )
 
     def test_every_framework_has_an_adapter_with_its_attribute(self) -> None:

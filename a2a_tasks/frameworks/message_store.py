@@ -1,0 +1,69 @@
+"""The messages of a framework in the conversation of a turn, and the message of the client."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from a2a_tasks.agents import AgentError, Turn
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.values import UNSET
+
+__all__ = ["FileContent", "MessageStore", "read_parts"]
+
+
+class FileContent(NamedTuple):
+    """A file in a message."""
+
+    content: bytes
+    media_type: str
+    name: str
+
+
+class MessageStore:
+    """The messages of a conversation, as JSON.
+
+    Those of a task that waits for an answer stay with the task until it has one. Other tasks of the conversation could
+    not go on from a call without a result.
+    """
+
+    def __init__(self, turn: Turn, key: str) -> None:
+        self._turn, self._key = turn, key
+        #: The memory of the task, if it waits; None = it asked nothing.
+        self.waiting: dict[str, Any] | None = turn.memory.get(key)
+        self._own: list[Any] = self.waiting["messages"] if self.waiting else []
+
+    async def read(self) -> list[Any]:
+        """Return the messages so far, oldest first."""
+        return [*await self._turn.conversation.items(self._key), *self._own]
+
+    def wait(self, new: Sequence[Any], **about: Any) -> None:
+        """Keep new messages, and what the question is about, with the task, which waits."""
+        self._turn.memory[self._key] = {"messages": [*self._own, *new], **about}
+
+    async def append(self, new: Sequence[Any]) -> None:
+        """Append the messages of the task to the conversation. Raises AgentError if it is full."""
+        try:
+            await self._turn.conversation.append(self._key, *self._own, *new)
+        except ValueError as fault:
+            raise AgentError(
+                "This conversation has become too long. Please begin a new one."
+            ) from fault
+        self._turn.memory.pop(self._key, None)
+
+
+async def read_parts(turn: Turn) -> list[str | FileContent]:
+    """Return the parts of a message: texts, data as JSON, and files, which are fetched. Raises FileUnavailable."""
+    found: list[str | FileContent] = []
+    for part in turn.parts:
+        if isinstance(part.text, str):
+            found.append(part.text)
+        elif part.data is not UNSET:
+            found.append(write(part.data).decode())
+        else:
+            guessed = mimetypes.guess_type(part.filename or "")[0]
+            media_type = part.media_type or guessed or "application/octet-stream"
+            name = part.filename or f"file{mimetypes.guess_extension(media_type) or ''}"
+            found.append(FileContent(await turn.fetch(part), media_type, name))
+    return found

@@ -1,0 +1,1 @@
+"""An agent of Google's Agent Development Kit."""

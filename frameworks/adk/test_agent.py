@@ -1,0 +1,108 @@
+"""Agents of the Agent Development Kit in a host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from google.adk.agents import BaseAgent, LlmAgent, SequentialAgent
+from google.adk.events import Event
+from google.adk.tools import LongRunningFunctionTool, ToolContext
+from google.genai import types
+
+from a2a_tasks.agents import Journal, data, file
+from a2a_tasks.testing import Talk, converse
+from frameworks.contract import Contract
+from tests.model_server import ModelServer
+from tests.support.frameworks import hosted
+
+
+class TestAdk(Contract):
+    """The contract."""
+
+    folder, slug = "adk", "adk-chat"
+    told = '{"error": "This tool call is rejected."}'
+
+    def write(self, result: Any) -> str:
+        """Return the result of a tool as the model gets it."""
+        return json.dumps({"result": result})
+
+
+def make(name: str = "other", **about: Any) -> LlmAgent:
+    """An agent that asks the model of the contract's agent."""
+    from frameworks.adk.agents import chat  # noqa: PLC0415 - the model server is up
+
+    return LlmAgent(name=name, model=chat.model, **about)
+
+
+def order(what: str) -> dict[str, str]:
+    """Order something."""
+    return {"status": "pending"}
+
+
+def count(tool_context: ToolContext) -> int:
+    """Count."""
+    tool_context.state["number"] = tool_context.state.get("number", 0) + 1
+    return int(tool_context.state["number"])
+
+
+COUNT = "CALL count\nSAY $RESULT"
+
+
+class Parrot(BaseAgent):
+    """An agent without a model."""
+
+    async def _run_async_impl(self, ctx: Any) -> AsyncGenerator[Event, None]:
+        content = types.Content(role="model", parts=[types.Part(text="squawk")])
+        yield Event(author=self.name, content=content)
+
+
+async def test_the_client_gives_the_result_of_a_long_running_tool(model: ModelServer) -> None:
+    with hosted(make(tools=[LongRunningFunctionTool(order)])) as agent:
+        talk = Talk(agent)
+        asked = await talk.say('CALL order {"what": "tea"}\nSAY got $RESULT')
+        *_, question, about, _ = asked.parts
+        (call,) = about.data["calls"]
+        done = await talk.say(data({call["id"]: {"status": "here"}}))
+    assert asked.state.word == "input-required"
+    assert question.text == 'Please answer with the result of order(what="tea").'
+    assert done.text == 'got {"status": "here"}'
+
+
+async def test_the_state_of_the_session_belongs_to_the_conversation(model: ModelServer) -> None:
+    with hosted(make(tools=[count])) as agent:
+        said = await converse(agent, COUNT, COUNT)
+        (other,) = await converse(agent, COUNT)
+    results = [json.loads(answer.text)["result"] for answer in (*said, other)]
+    assert results == [1, 2, 1]
+
+
+async def test_another_attempt_has_the_changes_of_the_state(model: ModelServer) -> None:
+    journal = Journal()
+    with hosted(make(tools=[count])) as agent:
+        (first,) = await converse(agent, COUNT, journal=journal)
+        results = {name: json.loads(text) for name, text in journal.results.items()}
+        talk = Talk(agent, journal=Journal(results), attempt=2)
+        await talk.say(COUNT)
+        second = await talk.say(COUNT)
+    assert json.loads(first.text)["result"] == 1
+    assert json.loads(second.text)["result"] == 2
+    assert len(model.exchanges) == 4
+
+
+async def test_agents_one_after_the_other_and_one_without_a_model(model: ModelServer) -> None:
+    team = SequentialAgent(name="team", sub_agents=[make("a"), Parrot(name="p"), make("b")])
+    with hosted(team) as agent:
+        (answer,) = await converse(agent, "SAY hello")
+    texts = ["".join(str(part.text) for part in parts) for parts in answer.artifacts.values()]
+    assert texts == ["hello", "squawk", "hello"]
+
+
+async def test_the_agent_of_the_app_does_not_change(model: ModelServer) -> None:
+    made = make(tools=[count])
+    model_before = made.model
+    with hosted(made) as agent:
+        await converse(agent, [COUNT, file(b"abc", "a.txt", "text/plain")])
+    assert made.model is model_before
+    assert made.before_tool_callback is None

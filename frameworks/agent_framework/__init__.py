@@ -1,0 +1,1 @@
+"""An agent of Microsoft's Agent Framework."""

@@ -1,0 +1,62 @@
+"""An agent of the Agent Framework in a host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_framework import Agent, tool
+from pydantic import BaseModel
+
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.testing import converse
+from frameworks.contract import Contract
+from tests.model_server import ModelServer
+from tests.support.execution.host import Client, hosting, tools_told
+from tests.support.frameworks import hosted, text_of
+
+
+class TestAgentFramework(Contract):
+    """The contract."""
+
+    folder, slug = "agent_framework", "agent-framework-chat"
+    told = "Error: Tool call invocation was rejected by user."
+
+
+class City(BaseModel):
+    """A city."""
+
+    name: str
+
+
+@tool(approval_mode="never_require")
+def refuse(a: int) -> str:
+    """Refuse."""
+    raise ValueError(f"not {a}")
+
+
+def make(**about: Any) -> Agent[Any]:
+    """An agent that asks the model of the contract's agent."""
+    from frameworks.agent_framework.agents import chat  # noqa: PLC0415 - the model server is up
+
+    return Agent(chat.client, name="Other", **about)
+
+
+async def test_a_structured_result_is_data(model: ModelServer) -> None:
+    with hosted(make(default_options={"response_format": City})) as agent:
+        (answer,) = await converse(agent, 'SAY {"name":"Bern"}')
+    assert answer.artifacts["result-2"][0].data == {"name": "Bern"}
+
+
+async def test_without_streaming_the_answer_comes_whole(model: ModelServer) -> None:
+    with hosted(make(), streaming=False) as agent:
+        (answer,) = await converse(agent, "SAY 1 2 3")
+    assert [part.text for part in answer.parts] == ["1 2 3"]
+
+
+async def test_a_tool_that_raises_is_told_to_the_model(model: ModelServer) -> None:
+    with hosted(make(tools=[refuse])) as agent:
+        async with hosting():
+            task = await Client(agent).send('CALL refuse {"a": 1}\nSAY told $RESULT')
+    assert text_of(task)[0].startswith("told Error: Function failed.")
+    _, result = await run_in_thread(tools_told, task.id)
+    assert (result["toolResult"]["error"], result["toolResult"]["content"]) == (True, "not 1")

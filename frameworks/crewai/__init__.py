@@ -1,0 +1,1 @@
+"""A crew of CrewAI."""

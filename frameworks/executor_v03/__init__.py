@@ -1,0 +1,1 @@
+"""Executors for a2a-sdk 0.3, unchanged."""

@@ -1,0 +1,116 @@
+"""An agent of Strands in a host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from strands import Agent, ToolContext, tool
+from strands.hooks import BeforeToolCallEvent
+from strands.session import FileSessionManager
+
+from a2a_tasks.agents import Skill, data
+from a2a_tasks.frameworks.strands import StrandsAgent
+from a2a_tasks.testing import Talk, converse
+from frameworks.contract import Contract
+from tests.model_server import ModelServer
+from tests.support.frameworks import hosted
+
+
+class TestStrands(Contract):
+    """The contract."""
+
+    folder, slug = "strands", "strands-chat"
+    told = 'CONFIRMATION_FAILED: Approve "pay"? Input: {"amount": 7}'
+
+
+class City(BaseModel):
+    """A city."""
+
+    name: str
+
+
+@tool(context=True)
+def book(city: str, tool_context: ToolContext) -> str:
+    """Book a room."""
+    nights = tool_context.interrupt("nights", reason="How many nights?")
+    turn = tool_context.invocation_state["turn"]
+    return f"{nights} nights in {city} for {turn.context_id[:0]}you"
+
+
+def ask_color(event: BeforeToolCallEvent) -> None:
+    """Ask before each call."""
+    schema = {"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]}
+    asked = event.interrupt("color", reason={"question": "Which color?", "schema": schema})
+    event.tool_use["input"]["city"] = asked["color"]
+
+
+def make(**about: Any) -> Agent:
+    """An agent that asks the model of the contract's agent."""
+    from frameworks.strands.agents import chat  # noqa: PLC0415 - the model server is up
+
+    return Agent(chat.model, callback_handler=None, retry_strategy=None, **about)
+
+
+BOOK = 'CALL book {"city": "Bern"}\nSAY booked $RESULT'
+
+
+async def test_a_tool_asks_by_itself(model: ModelServer) -> None:
+    with hosted(make(tools=[book])) as agent:
+        asked, done = await converse(agent, BOOK, "three")
+    assert (asked.state.word, asked.parts[0].text) == ("input-required", "How many nights?")
+    assert done.text == "booked three nights in Bern for you"
+
+
+async def test_a_hook_asks_with_a_form_of_its_own(model: ModelServer) -> None:
+    made = make(tools=[book])
+    made.hooks.add_callback(BeforeToolCallEvent, ask_color)
+    with hosted(made) as agent:
+        talk = Talk(agent)
+        asked = await talk.say(BOOK)
+        (interrupt,) = asked.parts[1].data["interrupts"]
+        again = await talk.say(data({interrupt["id"]: {"color": "red"}}))
+        done = await talk.say("2")
+    assert asked.parts[0].text == "Which color?"
+    assert again.parts[0].text == "How many nights?"
+    assert done.text == "booked 2 nights in red for you"
+
+
+async def test_build_makes_one_for_each_turn(model: ModelServer) -> None:
+    class Built(StrandsAgent, abstract=True):
+        slug, name, description = "built", "Built", "Is built."
+        skills = [Skill("do", "Do", "Does", tags=["test"])]
+
+        async def build(self, turn: Any) -> Agent:
+            return make(system_prompt=f"For {turn.text}")
+
+    first, second = await converse(Built(), "SAY I heard $USERS", "SAY I heard $USERS")
+    assert (first.text, second.text) == ("I heard 1", "I heard 2")
+
+
+async def test_the_state_of_the_agent_belongs_to_the_conversation(model: ModelServer) -> None:
+    @tool(context=True)
+    def count(tool_context: ToolContext) -> int:
+        """Count."""
+        number = (tool_context.agent.state.get("number") or 0) + 1
+        tool_context.agent.state.set("number", number)
+        return number
+
+    with hosted(make(tools=[count])) as agent:
+        said = await converse(agent, *["CALL count\nSAY $RESULT"] * 2)
+        (other,) = await converse(agent, "CALL count\nSAY $RESULT")
+    assert [answer.text for answer in (*said, other)] == ["1", "2", "1"]
+
+
+async def test_a_structured_result_is_data(model: ModelServer) -> None:
+    with hosted(make(structured_output_model=City)) as agent:
+        (answer,) = await converse(agent, 'CALL City {"name": "Bern"}')
+    assert answer.artifacts["result"][0].data == {"name": "Bern"}
+
+
+def test_an_agent_with_a_session_manager_is_refused(tmp_path: Path) -> None:
+    manager = FileSessionManager(session_id="s", storage_dir=str(tmp_path))
+    with hosted(make(session_manager=manager)) as agent:
+        (fault,) = [check for check in agent.check() if check.id == "a2a_tasks.E051"]
+    assert "has a session manager" in fault.msg

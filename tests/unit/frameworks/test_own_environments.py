@@ -1,0 +1,81 @@
+"""Frameworks in environments of their own: each folder has what `make frameworks` needs. Their tests run there."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from a2a_tasks.frameworks.table import FRAMEWORKS, find_install_line
+from tests import ROOT
+
+HERE = ROOT / "frameworks"
+FOLDERS = sorted(path for path in HERE.iterdir() if (path / "__init__.py").exists())
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a file of requirements, without comments."""
+    lines = (line.split("#")[0].strip() for line in path.read_text("utf-8").splitlines())
+    return [line for line in lines if line]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+class TestFolder:
+    def test_its_requirements_are_pinned(self, folder: Path) -> None:
+        shared, *own = read_lines(folder / "requirements.txt")
+        assert shared == "-r ../requirements.txt"
+        assert own
+        assert all("==" in line for line in [*own, *read_lines(HERE / "requirements.txt")])
+
+    def test_it_has_an_agent_and_a_test(self, folder: Path) -> None:
+        assert "host(" in (folder / "agents.py").read_text("utf-8")
+        assert list(folder.glob("test_*.py"))
+
+    def test_its_adapter_is_named_like_it(self, folder: Path) -> None:
+        assert (ROOT / "a2a_tasks" / "frameworks" / f"{folder.name}.py").exists()
+
+    def test_its_version_is_one_that_the_adapter_takes(self, folder: Path) -> None:
+        rows = {row.adapter.split(":")[0].rpartition(".")[2]: row for row in FRAMEWORKS}
+        if folder.name not in rows:
+            return  # executors of 0.3, which are those of the a2a-sdk to the table
+        wanted = Requirement(rows[folder.name].requirement)
+        pins = dict(line.split("==") for line in read_lines(folder / "requirements.txt")[1:])
+        (pin,) = (pins[name] for name in pins if name.partition("[")[0] == wanted.name)
+        assert pin in wanted.specifier
+
+
+def test_there_are_five() -> None:
+    assert len(FOLDERS) == 5
+
+
+def test_the_environments_have_what_a_worker_needs_in_the_versions_of_the_host() -> None:
+    shared = dict(line.split("==") for line in read_lines(HERE / "requirements.txt"))
+    project = tomllib.loads((ROOT / "worker" / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = {Requirement(line).name.lower() for line in project["dependencies"]}
+    assert needed <= {name.partition("[")[0] for name in shared}
+    pinned = [*read_lines(ROOT / "constraints.txt"), *read_lines(ROOT / "requirements-test.txt")]
+    known = dict(line.lower().split("==") for line in pinned if "==" in line)
+    assert shared == {name: known[name.partition("[")[0]] for name in shared}
+
+
+def test_a_framework_that_is_missing_is_named_by_the_line_that_installs_it() -> None:
+    for package in (
+        "strands",
+        "google.adk",
+        "google",
+    ):  # of google.adk, imports name the first part
+        assert find_install_line(package).startswith("pip install '")
+    assert find_install_line("django") == ""
+
+
+class Agent:
+    """A class with the name of an agent, in a package that is no framework."""
+
+
+def test_a_class_elsewhere_with_the_name_of_an_agent_is_none() -> None:
+    Agent.__module__ = "strands_of_others.agent"
+    assert not any(row.makes(Agent()) for row in FRAMEWORKS)
+    Agent.__module__ = "strands.agent.agent"
+    assert [row.package for row in FRAMEWORKS if row.makes(Agent())] == ["strands"]
