@@ -27,6 +27,7 @@ __all__ = [
     "list_disabled",
     "discover",
     "find",
+    "find_of_host",
     "find_own",
     "has_versions",
     "list_own",
@@ -105,7 +106,7 @@ def choose(slug: str, conversation: str) -> Agent | None:
 
 def has_versions(slug: str) -> bool:
     """Return whether conversations with this agent need to be kept to a version."""
-    return bool(versions.list_versions(slug))
+    return versions.has(slug)
 
 
 def list_failing_versions() -> list[tuple[str, str]]:
@@ -148,6 +149,11 @@ def find_hosted(slug: str) -> Agent | None:
 def find_own(slug: str) -> Agent | None:
     """Return the agent of that slug of which this process has the code."""
     return _found.get(slug)
+
+
+def find_of_host(slug: str) -> Agent | None:
+    """Return the agent of that slug in the host's own code. An environment of its own has other code."""
+    return None if conf.ENVIRONMENT else _found.get(slug)
 
 
 def list_own() -> list[Agent]:

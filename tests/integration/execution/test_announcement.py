@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from django.core.management import call_command
 
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.declaration import UnfitManifest, read_manifest, sign
@@ -45,9 +47,20 @@ def test_an_edited_manifest_has_no_valid_signature(settings: Any) -> None:
     settings.A2A_ENVIRONMENT_KEY, settings.A2A_ENVIRONMENT_KEYS = KEY, f"adk={KEY}"
     text = msgspec.json.encode(make_manifest())
     announce_manifest(read_manifest(text.replace(b'"Demo"', b'"Evil"'), host="0.1.0"))
-    assert "demo" not in versions.read_versions()
+    assert versions.read_versions()["demo"] == []
     announce_manifest(read_manifest(text, host="0.1.0"))
-    assert "demo" in versions.read_versions()
+    assert versions.read_versions()["demo"] != []
+
+
+def test_what_the_command_writes_keeps_its_signatures(settings: Any, tmp_path: Path) -> None:
+    settings.A2A_ENVIRONMENT_KEY, settings.A2A_ENVIRONMENT_KEYS = KEY, f"adk={KEY}"
+    manifest = tmp_path / "adk.json"
+    with manifest.open("w") as file:
+        call_command("agent_versions", "manifest", stdout=file)
+    call_command("agent_versions", "announce", str(manifest))
+    settings.A2A_ENVIRONMENT = ""
+    assert set(versions.read_versions()) == {agent.slug for agent in registry.list_own()}
+    assert all(versions.read_versions().values())
 
 
 def test_a_manifest_with_too_few_signatures_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from a2a_console.rerun.run_again import run_again
 from a2a_tasks.access import switch_cache
 from a2a_tasks.agents import Agent, Turn, registry
 from a2a_tasks.agents.declaration import declare
-from a2a_tasks.models import Context, Run, Task
+from a2a_tasks.models import AgentVersion, Context, Run, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import switches, versions
 from a2a_tasks.store.db import run_in_thread
@@ -20,6 +21,7 @@ from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting, runner
 
 pytestmark = pytest.mark.django_db
+LONG_AGO = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +124,7 @@ async def test_a_conversation_of_a_removed_version_waits_in_its_queue(agent: Age
     await switch(switches.serve, agent.slug, "2.0")
     task = await client.begin(context_id="kept")
     await run_in_thread(Run.objects.update, status="dropped")
+    await run_in_thread(AgentVersion.objects.update, announced_at=LONG_AGO)
     await switch(versions.forget, agent.slug, "2.0")
     await announce(agent, "3.0")
     again = await client.begin(context_id="kept")

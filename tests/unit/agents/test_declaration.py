@@ -100,7 +100,7 @@ def test_what_is_no_declaration_is_refused(text: bytes) -> None:
 def test_deeply_nested_parameters_are_refused(depth: int) -> None:
     text = msgspec.json.encode(declare(made(extensions=[Extension("urn:x", params={"a": 1})])))
     nested = b'{"a":' + b"[" * depth + b"]" * depth + b"}"
-    with pytest.raises(UnfitManifest, match="nested too deeply|recursion"):
+    with pytest.raises(UnfitManifest, match=r"nested too deeply|recursion"):
         read_declaration(text.replace(b'{"a":1}', nested))
     manifest_text = manifest(agents=[1]).replace(b"[1]", b"[" + nested + b"]")
     if depth > 1000:
