@@ -66,6 +66,10 @@ def announce_manifest(manifest: Manifest) -> list[str]:
 
 def announce_agents() -> None:
     """Announce the agents of this worker, before it takes runs; waits while the database is away. Raises UnfitManifest."""
+    if not float(conf.PRESENCE_SECONDS):
+        raise UnfitManifest(
+            "A2A_PRESENCE_SECONDS is 0, so the host would not learn that they have a worker"
+        )
     manifest = make_manifest()
     with act_as(lambda: f"environment:{manifest.environment}"):
         while True:

@@ -17,7 +17,7 @@ from a2a_tasks.store import audit
 
 __all__ = [
     "SwitchState",
-    "describe_serving",
+    "identify_choice",
     "read_switches",
     "limit",
     "move",
@@ -123,7 +123,7 @@ def set_canary(slug: str, version: str, percent: float, reason: str = "") -> boo
 def roll_back(slug: str, reason: str = "", *, seen: str | None = None) -> bool:
     """End the agent's canary; without one, let the version serve that served before. False if there is neither.
 
-    `seen`: what `describe_serving` returned when the operator decided. Raises ValueError if it has changed since, so
+    `seen`: the answer of `identify_choice` when the operator decided. Raises ValueError if it has changed since, so
     that a second click does not undo the first; and for a version before that was removed.
     """
     changed = _roll_back(slug, reason.strip(), seen)
@@ -135,7 +135,7 @@ def roll_back(slug: str, reason: str = "", *, seen: str | None = None) -> bool:
 @transaction.atomic
 def _roll_back(slug: str, reason: str, seen: str | None) -> bool:
     row = AgentSwitch.objects.select_for_update().filter(slug=slug).first()
-    if seen is not None and seen != describe_serving(row or AgentSwitch(slug=slug)):
+    if seen is not None and seen != identify_choice(row or AgentSwitch(slug=slug)):
         raise ValueError("The versions were switched at this moment: look at them again")
     if row is None or (not row.canary and row.version_before is None):
         return False
@@ -146,7 +146,7 @@ def _roll_back(slug: str, reason: str, seen: str | None) -> bool:
     return _write(slug, Action.AGENT_VERSION, reason, values)
 
 
-def describe_serving(row: AgentSwitch) -> str:
+def identify_choice(row: AgentSwitch) -> str:
     """Return a text that changes with the version that serves, with the canary, and with the version before."""
     before = "" if row.version_before is None else f"/{row.version_before}"
     return f"{row.version}/{row.canary}{before}"

@@ -180,7 +180,7 @@ class _Judged(NamedTuple):
     fault: str
 
 
-#: What this process has judged, by the key of the row: declarations may be large, and are read once.
+#: The rows that this process has judged, by key: declarations may be large, and are read once.
 _judged: dict[int, _Judged] = {}
 
 

@@ -59,3 +59,11 @@ def test_an_agent_whose_queue_no_worker_is_to_serve_is_told(settings: Any) -> No
     warnings = list(check_settings())
     assert {warning.id for warning in warnings} == {"a2a_tasks.W044"}
     assert "waits in the queue 'agents'" in str(warnings[0])
+
+
+@pytest.mark.parametrize("keys", ["adk", "adk=", "adk=one,", "=one", ","])
+def test_an_environment_without_a_secret_is_told(keys: str, settings: Any) -> None:
+    settings.A2A_ENVIRONMENT_KEYS = "adk=one, crewai=two"
+    assert [error.id for error in check_settings()] == []
+    settings.A2A_ENVIRONMENT_KEYS = keys
+    assert [error.id for error in check_settings()] == ["a2a_tasks.E054"]

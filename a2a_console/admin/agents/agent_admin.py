@@ -173,6 +173,7 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
                 {name for worker in workers.alive() if worker.slots for name in worker.queues}
             ),
             "agent_versions": versions.list_versions(slug),
+            "seen": switches.identify_choice(status.switch),
             "cards": list(previews(status.agent, base)),
             "schemes": list_accepted(status.agent),
             "anonymous": open_to_anybody(status.agent),
@@ -353,9 +354,12 @@ def _canary(status: AgentStatus, form: Mapping[str, str]) -> _Act:
     return _Act(lambda slug, reason: switches.set_canary(slug, version, percent, reason), done)
 
 
-def _roll_back(status: AgentStatus, _: Mapping[str, str]) -> _Act:
+def _roll_back(status: AgentStatus, form: Mapping[str, str]) -> _Act:
     done = "The canary has ended." if status.switch.canary else "The version before serves again."
-    return _Act(switches.roll_back, f"{done} Conversations stay with their versions.")
+    return _Act(
+        lambda slug, reason: switches.roll_back(slug, reason, seen=form.get("seen")),
+        f"{done} Conversations stay with their versions.",
+    )
 
 
 def _move_conversations(status: AgentStatus, form: Mapping[str, str]) -> _Act:

@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 
+from a2a_project import startup
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.declaration import UnfitManifest, read_manifest, sign
 from a2a_tasks.execution import announcement
@@ -92,3 +94,15 @@ def test_a_worker_announces_under_its_own_name_and_waits_for_the_database(
     entries = AuditEntry.objects.filter(action="agent.announce")
     assert {row.actor for row in entries} == {"environment:adk"}
     assert entries.count() == AgentVersion.objects.count() == len(registry.list_own())
+
+
+def test_a_worker_without_reports_of_its_presence_is_refused(settings: Any) -> None:
+    settings.A2A_PRESENCE_SECONDS = 0
+    with pytest.raises(UnfitManifest, match="A2A_PRESENCE_SECONDS is 0"):
+        announce_agents()
+    assert not AgentVersion.objects.exists()
+
+
+def test_no_process_serves_requests_from_an_environment_of_its_own() -> None:
+    with pytest.raises(ImproperlyConfigured, match="A2A_ENVIRONMENT is for workers"):
+        startup.register()

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from django.core.management import call_command
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
@@ -476,6 +477,18 @@ class TestServing:
         assert [row.unfinished for row in rows] == [0, 1, 0]
         assert versions.list_versions("tables") == []
 
+    def test_the_command_lists_workers_and_unfinished_runs(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        announce("2.0")
+        work("demo@2.0")
+        accepted(queue="demo@2.0", companions=(versions.pin("2.0"),))
+        call_command("agent_versions", "list", "demo")
+        assert capsys.readouterr().out.splitlines() == [
+            "demo  1.0.0  this host  workers: 0, unfinished runs: 0  serves",
+            "demo  2.0  adk  workers: 1, unfinished runs: 1",
+        ]
+
     def test_unfinished_runs_are_those_of_the_queue_of_a_version(self) -> None:
         announce("2.0")
         accepted("task-1", context_id="c1")
@@ -501,7 +514,7 @@ class TestServing:
         announce("2.0")
         switches.serve("demo", "1.0")
         switches.serve("demo", "2.0")
-        seen = switches.describe_serving(switches.row_of("demo"))
+        seen = switches.identify_choice(switches.row_of("demo"))
         assert switches.roll_back("demo", seen=seen)
         with pytest.raises(ValueError, match="at this moment"):
             switches.roll_back("demo", seen=seen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -228,9 +229,21 @@ class TestVersions:
         self.act(admin_client, do="rollback")
         assert switches.of("demo").version == ""
 
+    def test_a_second_click_does_not_undo_a_roll_back(self, admin_client: Client) -> None:
+        self.announce("2.0", "3.0")
+        self.act(admin_client, do="serve", version="2.0")
+        self.act(admin_client, do="canary", version="3.0", percent="10")
+        page = text(admin_client.get(DEMO))
+        (seen,) = re.findall(r'name="seen" value="([^"]*)"', page)
+        self.act(admin_client, do="rollback", seen=seen)
+        assert "were switched at this moment" in self.act(admin_client, do="rollback", seen=seen)
+        assert switches.of("demo").version == "2.0"
+
     @pytest.mark.parametrize(
         ("form", "told"),
         [
+            ({"do": "move", "version": "2.0", "confirmed": "yes"}, "Name the version"),
+            ({"do": "move", "version": "2.0", "to": "2.0", "confirmed": "yes"}, "there already"),
             ({"do": "serve", "version": "7"}, "The host has no version"),
             ({"do": "canary", "version": "2.0", "percent": "many"}, "Enter a share from 0 to 100"),
             ({"do": "canary", "version": "2.0", "percent": "101"}, "from 0 to 100, in percent"),
