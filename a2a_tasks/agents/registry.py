@@ -164,8 +164,11 @@ def list_own() -> list[Agent]:
 def queues() -> list[str]:
     """Return the default queues of a worker: A2A_QUEUES, or the queues of all its agents and of the host's own jobs.
 
-    In an environment of its own each version of an agent has a queue, and the jobs are left to the host's workers.
+    In an environment of its own each version of an agent has a queue, and the jobs are left to the host's workers, even
+    if A2A_QUEUES was copied from there.
     """
+    if conf.ENVIRONMENT:
+        return sorted(own_queues())
     configured = {name.strip() for name in str(conf.QUEUES).split(",")} - {""}
     return sorted(configured or own_queues())
 

@@ -153,15 +153,20 @@ def identify_choice(row: AgentSwitch) -> str:
 
 
 def refuse_unknown(slug: str, version: str) -> None:
-    """Raise ValueError for a version that the host does not have; empty = that which the host chooses."""
+    """Raise ValueError for a version that the host does not have or serve; empty = that which the host chooses."""
     own = registry.find_of_host(slug)
     announced = AgentVersion.objects.filter(slug=slug)
     if own is None and not announced.exists():
         raise ValueError(f"The host has no agent {slug[:80]!r}")
     if not version or (own is not None and own.version == version):
         return
-    if not announced.filter(version=version).exists():
+    row = announced.filter(version=version).first()
+    if row is None:
         raise ValueError(f"The host has no version {version[:50]!r} of the agent {slug}")
+    from a2a_tasks.store.versions import find_fault  # noqa: PLC0415 - it needs this module
+
+    if fault := find_fault(row):
+        raise ValueError(f"Version {version} of the agent {slug} is not served: {fault}")
 
 
 def _change(slug: str, action: Action, reason: str, **values: Any) -> bool:

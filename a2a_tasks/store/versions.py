@@ -321,9 +321,9 @@ def forget(slug: str, version: str) -> bool:
     Raises ValueError while a worker has it or may be starting with it, or while runs wait for it.
     """
     with transaction.atomic():
-        row = (
-            AgentVersion.objects.select_for_update().filter(slug=slug, version=version).first()
-        )  # a worker that starts now waits, and then announces it anew
+        # A worker that starts now waits for the lock, and then announces it anew.
+        rows = AgentVersion.objects.select_for_update().filter(slug=slug, version=version)
+        row = rows.first()
         if row is None:
             return False
         if _is_in_use(row):
@@ -442,9 +442,8 @@ def _move_runs(waiting: QuerySet[Run], queue: str) -> None:
 
 @transaction.atomic
 def _move_some_runs(waiting: QuerySet[Run], queue: str, shift: int) -> int:
-    free = waiting.select_for_update(
-        of=("self",), skip_locked=True
-    )  # a locked one is being claimed
+    # One that is locked is being claimed, or ends.
+    free = waiting.select_for_update(of=("self",), skip_locked=True)
     rounds = dict(free.order_by("pk").values_list("pk", "round")[:BATCH])
     parked = [key for key, number in rounds.items() if number >= PARKED]
     Run.objects.filter(pk__in=parked).update(queue=queue)

@@ -372,7 +372,7 @@ def _move_conversations(status: AgentStatus, form: Mapping[str, str]) -> _Act:
         back=_page(status.agent.slug),
     )
     done = f"The conversations of version {version} continue with version {to}."
-    return _Act(lambda slug, _: versions.move_conversations(slug, version, to) > 0, done, question)
+    return _Act(lambda slug, _: versions.move_conversations(slug, version, to) >= 0, done, question)
 
 
 def _seconds() -> str:

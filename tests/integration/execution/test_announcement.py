@@ -31,7 +31,9 @@ def environment(settings: Any) -> None:
     settings.A2A_ENVIRONMENT = "adk"
 
 
-def test_its_queues_are_those_of_its_versions() -> None:
+@pytest.mark.parametrize("copied", ["", "agents,push"])
+def test_its_queues_are_those_of_its_versions(copied: str, settings: Any) -> None:
+    settings.A2A_QUEUES = copied
     queues = [f"{agent.slug}@{agent.version}" for agent in registry.list_own()]
     assert registry.queues() == sorted(queues)
     assert "demo@1.0.0" in queues

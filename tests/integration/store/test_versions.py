@@ -503,6 +503,15 @@ class TestServing:
         assert own.standing == "serves"
         assert other.standing == "not served: the host's own code has this version"
 
+    def test_a_version_that_is_not_served_cannot_be_chosen(self) -> None:
+        announce("2.0", host="99.1.0")
+        with pytest.raises(ValueError, match=r"not served: it needs a2a-host 99\.1 or newer"):
+            switches.serve("demo", "2.0")
+        with pytest.raises(ValueError, match="is not served"):
+            switches.set_canary("demo", "2.0", 10)
+        with pytest.raises(ValueError, match="is not served"):
+            versions.move_conversations("demo", "1.0.0", "2.0")
+
     def test_an_agent_that_is_not_there_cannot_be_switched(self) -> None:
         with pytest.raises(ValueError, match="no agent 'nobody'"):
             switches.serve("nobody", "")
