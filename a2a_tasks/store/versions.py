@@ -434,22 +434,22 @@ def _move_batch(some: QuerySet[Context], to: str) -> int:
 def _move_runs(waiting: QuerySet[Run], queue: str) -> None:
     """Move waiting runs to a queue. They keep their order, and begin with its next round."""
     there = Run.objects.filter(WAITS_FOR_SLOT, queue=queue).aggregate(first=Min("round"))["first"]
-    first = waiting.filter(WAITS_FOR_SLOT).aggregate(first=Min("round"))["first"]
-    shift = 1 + (there or 0) - (first or 0)
-    while _move_some_runs(waiting, queue, shift):
-        pass
+    rounds = dict(waiting.order_by("pk").values_list("pk", "round"))
+    first = min((number for number in rounds.values() if number < PARKED), default=0)
+    keys, shift = list(rounds), 1 + (there or 0) - first
+    for start in range(0, len(keys), BATCH):
+        _move_some_runs(keys[start : start + BATCH], queue, shift)
 
 
 @transaction.atomic
-def _move_some_runs(waiting: QuerySet[Run], queue: str, shift: int) -> int:
+def _move_some_runs(keys: Sequence[int], queue: str, shift: int) -> None:
     # One that is locked is being claimed, or ends.
-    free = waiting.select_for_update(of=("self",), skip_locked=True)
-    rounds = dict(free.order_by("pk").values_list("pk", "round")[:BATCH])
-    parked = [key for key, number in rounds.items() if number >= PARKED]
+    some = Run.objects.filter(pk__in=keys, status=RunStatus.QUEUED)
+    rounds = dict(some.select_for_update(skip_locked=True).values_list("pk", "round"))
+    parked = {key for key, number in rounds.items() if number >= PARKED}
     Run.objects.filter(pk__in=parked).update(queue=queue)
-    others = Run.objects.filter(pk__in=rounds.keys() - set(parked))
+    others = Run.objects.filter(pk__in=rounds.keys() - parked)
     others.update(queue=queue, round=F("round") + shift)
-    return len(rounds)
 
 
 def fail_tasks_of(gone: Sequence[tuple[str, str]]) -> int:

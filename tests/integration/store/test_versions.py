@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -27,11 +28,14 @@ from a2a_tasks.models import (
 )
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import switches, versions, workers
+from a2a_tasks.store.accept import accept_many
+from a2a_tasks.store.replies import reply
 from a2a_tasks.store.versions import Pinned
 from a2a_tasks.store.workers import Beat, WorkerKind
-from tests.support.store.world import ALICE, BOB, accepted, claim
+from tests.support.store.world import ALICE, BOB, accepted, at_once, claim, new
 
 pytestmark = pytest.mark.django_db
+ROUNDS = 12
 
 
 def card(version: str = "1.0", **members: Any) -> bytes:
@@ -528,3 +532,66 @@ class TestServing:
         with pytest.raises(ValueError, match="at this moment"):
             switches.roll_back("demo", seen=seen)
         assert switches.of("demo").version == "1.0"
+
+
+@pytest.mark.backend("stack")
+@pytest.mark.django_db(transaction=True)
+class TestRaces:
+    def test_of_two_environments_that_announce_at_once_one_is_refused(self) -> None:
+        for number in range(ROUNDS):
+            results = at_once(
+                *(
+                    partial(announce, f"1.{number}", environment, name=environment, now=True)
+                    for environment in ("adk", "crewai")
+                )
+            )
+            (refused,) = (result for result in results if result is not None)
+            assert isinstance(refused, UnfitManifest)
+            row = AgentVersion.objects.get(version=f"1.{number}")
+            assert row.environment in row.declaration
+
+    def test_two_workers_of_one_environment_announce_at_once(self) -> None:
+        for number in range(ROUNDS):
+            one = partial(announce, f"1.{number}", now=True)
+            assert at_once(one, one, one) == [None] * 3
+        assert AgentVersion.objects.count() == ROUNDS
+
+    def test_a_version_that_a_worker_announces_is_not_forgotten(self) -> None:
+        for number in range(ROUNDS):
+            name = f"1.{number}"
+            announce(name)
+            AgentVersion.objects.update(announced_at=Now() - datetime.timedelta(hours=1))
+            at_once(partial(announce, name, now=True), partial(versions.forget, "demo", name))
+            assert AgentVersion.objects.filter(version=name).exists()
+
+    def test_no_run_is_left_behind_when_its_conversation_moves(self) -> None:
+        announce("1.0")
+        announce("2.0")
+        for number in range(ROUNDS):
+            contexts = [f"{number}-{letter}" for letter in "dbca"]
+            for context in contexts:
+                accepted(f"first-{context}", context_id=context, companions=(versions.pin("1.0"),))
+            later = [
+                new(
+                    f"later-{context}",
+                    context_id=context,
+                    queue="demo@1.0",
+                    companions=(versions.pin("1.0"),),
+                )
+                for context in contexts
+            ]
+            answer = new(
+                f"first-{contexts[0]}",
+                context_id=contexts[0],
+                queue="demo@1.0",
+                companions=(versions.pin("1.0"),),
+            )
+            results = at_once(
+                partial(accept_many, later),
+                partial(reply, answer),
+                partial(versions.move_conversations, "demo", "1.0", "2.0"),
+            )
+            faults = [one for one in results if isinstance(one, BaseException)]
+            assert all(isinstance(fault, versions.VersionMoved) for fault in faults), faults
+            assert not Run.objects.filter(queue="demo@1.0").exists()
+            assert not Context.objects.filter(version="1.0").exists()
