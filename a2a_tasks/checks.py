@@ -17,7 +17,7 @@ from a2a_tasks.agents.cards import card_of
 from a2a_tasks.agents.http import guard
 from a2a_tasks.agents.security import GRANTS
 from a2a_tasks.agents.visibility import VISIBILITIES
-from a2a_tasks.audit.keys import keys
+from a2a_tasks.audit.keys import MIN_LENGTH, keys
 from a2a_tasks.conf import base_url, conf, names, project
 from a2a_tasks.outbound import make_tls_context
 from a2a_tasks.signatures import ring
@@ -241,10 +241,10 @@ def _check_queues() -> Iterable[CheckMessage]:
 
 def _check_environments() -> Iterable[CheckMessage]:
     pairs = [pair.partition("=") for pair in str(conf.ENVIRONMENT_KEYS).split(",")]
-    unfit = [name for name, _, key in pairs if not (name.strip() and key.strip())]
+    unfit = [name for name, _, key in pairs if not name.strip() or len(key.strip()) < MIN_LENGTH]
     if str(conf.ENVIRONMENT_KEYS).strip() and unfit:
         yield Error(
-            f"A2A_ENVIRONMENT_KEYS has no secret for {unfit[0].strip()!r}",
+            f"A2A_ENVIRONMENT_KEYS has no secret of at least {MIN_LENGTH} characters for {unfit[0].strip()!r}",
             hint="crewai=SECRET,adk=SECRET. The agents of an environment without a secret are not served.",
             id="a2a_tasks.E054",
         )

@@ -12,7 +12,7 @@ from typing import Any
 from django.conf import settings
 
 from a2a_tasks.conf import conf
-from a2a_tasks.store.versions import read_environment_keys
+from a2a_tasks.store.announcements import read_environment_keys
 
 __all__ = ["REDACTED", "redact", "redact_value"]
 

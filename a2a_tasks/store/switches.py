@@ -14,6 +14,7 @@ from a2a_tasks.agents.switches import Switch
 from a2a_tasks.audit import Action, actor
 from a2a_tasks.models import AgentSwitch, AgentVersion, SwitchState
 from a2a_tasks.store import audit
+from a2a_tasks.store.announcements import find_fault
 
 __all__ = [
     "SwitchState",
@@ -163,8 +164,6 @@ def refuse_unknown(slug: str, version: str) -> None:
     row = announced.filter(version=version).first()
     if row is None:
         raise ValueError(f"The host has no version {version[:50]!r} of the agent {slug}")
-    from a2a_tasks.store.versions import find_fault  # noqa: PLC0415 - it needs this module
-
     if fault := find_fault(row):
         raise ValueError(f"Version {version} of the agent {slug} is not served: {fault}")
 

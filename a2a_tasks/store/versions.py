@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,14 +21,12 @@ from a2a_tasks.agents.declaration import (
     digest,
     name_queue,
     read_declaration,
-    refuse_newer,
-    sign,
 )
 from a2a_tasks.agents.switches import ON, Switch
 from a2a_tasks.agents.versions import AnnouncedVersion
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
-from a2a_tasks.conf import conf, project
+from a2a_tasks.conf import conf
 from a2a_tasks.models import (
     PARKED,
     WAITS_FOR_SLOT,
@@ -43,6 +40,7 @@ from a2a_tasks.models import (
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import audit, runs, switches, workers
+from a2a_tasks.store.announcements import find_fault
 from a2a_tasks.store.hooks import Companion
 from a2a_tasks.store.scoping import visible_to
 
@@ -51,13 +49,11 @@ __all__ = [
     "VersionMoved",
     "announce",
     "fail_tasks_of",
-    "find_fault",
     "find_pinned",
     "forget",
     "list_versions",
     "move_conversations",
     "pin",
-    "read_environment_keys",
     "read_versions",
 ]
 
@@ -145,31 +141,6 @@ def _list_queues_served() -> list[str]:
         seen_at__gt=Now() - workers.patience(), left_at=None, draining=False
     )
     return [queue for queues in there.values_list("queues", flat=True) for queue in queues]
-
-
-def read_environment_keys() -> dict[str, str]:
-    """Return the secret of each environment in A2A_ENVIRONMENT_KEYS; an empty one fits no signature."""
-    pairs = (pair.partition("=") for pair in str(conf.ENVIRONMENT_KEYS).split(","))
-    return {name.strip(): key.strip() for name, _, key in pairs if name.strip()}
-
-
-def find_fault(row: AgentVersion) -> str:
-    """Return why an announced version is not served; empty = it is."""
-    text = row.declaration.encode(errors="replace")
-    if str(conf.ENVIRONMENT_KEYS).strip():
-        key = read_environment_keys().get(row.environment, "")
-        if not key:
-            return f"A2A_ENVIRONMENT_KEYS has no secret of the environment {row.environment}"
-        expected = sign(key, row.environment, text)
-        if not hmac.compare_digest(expected.encode(), row.signature.encode(errors="replace")):
-            return f"its signature is not that of the environment {row.environment}"
-    try:
-        refuse_newer(row.host, project.A2A_HOST_VERSION)
-        made = read_declaration(text)
-    except UnfitManifest as fault:
-        return str(fault)
-    whole = (made.slug, made.version, digest(text)) == (row.slug, row.version, row.digest)
-    return "" if whole else "its row was altered"
 
 
 class _Judged(NamedTuple):

@@ -80,6 +80,12 @@ def test_an_environment_needs_a_name(name: str, settings: Any) -> None:
         make_manifest()
 
 
+def test_a_short_secret_signs_nothing(settings: Any) -> None:
+    settings.A2A_ENVIRONMENT_KEY = "k" * 31
+    with pytest.raises(UnfitManifest, match="must have 32 characters"):
+        make_manifest()
+
+
 def test_a_worker_announces_under_its_own_name_and_waits_for_the_database(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

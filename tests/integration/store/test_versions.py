@@ -29,6 +29,7 @@ from a2a_tasks.models import (
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import switches, versions, workers
 from a2a_tasks.store.accept import accept_many
+from a2a_tasks.store.announcements import find_fault
 from a2a_tasks.store.replies import reply
 from a2a_tasks.store.versions import Pinned
 from a2a_tasks.store.workers import Beat, WorkerKind
@@ -270,7 +271,7 @@ class TestTrust:
     def test_a_row_of_a_newer_host_is_not_served_and_says_what_it_needs(self) -> None:
         announce(host="99.1.0")
         assert served() == []
-        assert "needs a2a-host 99.1 or newer" in versions.find_fault(AgentVersion.objects.get())
+        assert "needs a2a-host 99.1 or newer" in find_fault(AgentVersion.objects.get())
 
     def test_a_declaration_that_cannot_be_read_is_not_served_and_harms_no_other(self) -> None:
         announce("1.0")
