@@ -299,8 +299,8 @@ def forget(slug: str, version: str) -> bool:
             return False
         if _is_in_use(row):
             raise ValueError(
-                f"Workers that have version {version} of {slug} are alive, or it was announced in the past "
-                f"{workers.patience().total_seconds():g} seconds: stop them first"
+                f"Workers that have version {version} of {slug} are alive, or may be starting, since it was announced "
+                f"less than {workers.patience().total_seconds():g} seconds ago: stop them first"
             )
         unfinished = Run.objects.filter(
             queue=name_queue(slug, version), status__in=[RunStatus.QUEUED, RunStatus.RUNNING]
