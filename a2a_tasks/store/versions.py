@@ -47,6 +47,7 @@ from a2a_tasks.store.scoping import visible_to
 __all__ = [
     "Pinned",
     "VersionMoved",
+    "VersionRow",
     "announce",
     "fail_tasks_of",
     "find_pinned",
@@ -85,9 +86,8 @@ def announce(text: bytes, *, environment: str, host: str, signature: str = "") -
     of an earlier announcement is in the audit log, too.
     """
     made = read_declaration(text)
-    text = msgspec.json.format(
-        text, indent=-1
-    )  # a manifest may be indented, and the signature is that of this form
+    # A manifest may be indented, and the signature is that of this form.
+    text = msgspec.json.format(text, indent=-1)
     try:
         _store(made, text, environment=environment, host=host, signature=signature)
     except UnfitManifest as fault:
@@ -257,7 +257,8 @@ def _list_versions_of(
 ) -> Iterator[VersionRow]:
     own = registry.find_of_host(slug)
     known = [row.version for row, judged in rows if judged.agent]
-    live = [one for one in known if served[name_queue(slug, one)]]
+    is_reported = float(conf.PRESENCE_SECONDS) > 0  # as in `read_versions`
+    live = [one for one in known if served[name_queue(slug, one)] or not is_reported]
     default = own.version if own else next(iter(live or known[-1:]), "")
     is_known = switch.version in known or (own is not None and own.version == switch.version)
     serving = switch.version if is_known else default

@@ -341,7 +341,19 @@ def _queue(status: AgentStatus, form: Mapping[str, str]) -> _Act:
 def _serve(status: AgentStatus, form: Mapping[str, str]) -> _Act:
     version = form.get("version", "")
     done = f"New conversations go to {f'version {version}' if version else 'the version that the host chooses'}."
-    return _Act(lambda slug, reason: switches.serve(slug, version, reason), done)
+    question = None
+    if any(not one.workers for one in _list_named(status, version)):
+        question = Question(
+            title=f"Let a version without workers serve {status.agent.name}?",
+            text=f"No live worker has version {version}. New conversations wait until one does.",
+            verb="Let it serve",
+            back=_page(status.agent.slug),
+        )
+    return _Act(lambda slug, reason: switches.serve(slug, version, reason), done, question)
+
+
+def _list_named(status: AgentStatus, version: str) -> list[versions.VersionRow]:
+    return [one for one in versions.list_versions(status.agent.slug) if one.version == version]
 
 
 def _canary(status: AgentStatus, form: Mapping[str, str]) -> _Act:

@@ -218,6 +218,7 @@ class TestVersions:
 
     def test_one_click_lets_a_version_serve_and_one_returns(self, admin_client: Client) -> None:
         self.announce("2.0", "3.0")
+        beat(queues=["demo@2.0"])
         page = self.act(admin_client, do="serve", version="2.0")
         assert "New conversations go to version 2.0." in page
         assert "<dt>Environment</dt><dd>adk</dd>" in page
@@ -231,7 +232,9 @@ class TestVersions:
 
     def test_a_second_click_does_not_undo_a_roll_back(self, admin_client: Client) -> None:
         self.announce("2.0", "3.0")
-        self.act(admin_client, do="serve", version="2.0")
+        asked = self.act(admin_client, do="serve", version="2.0")
+        assert "No live worker has version 2.0." in asked
+        self.act(admin_client, do="serve", version="2.0", confirmed="yes")
         self.act(admin_client, do="canary", version="3.0", percent="10")
         page = text(admin_client.get(DEMO))
         (seen,) = re.findall(r'name="seen" value="([^"]*)"', page)
