@@ -36,6 +36,8 @@ def main() -> None:
         case [word, *_] if not word.startswith("-"):
             execute_from_command_line(sys.argv)
         case options:
+            if not os.environ.get("A2A_ENVIRONMENT"):
+                sys.exit("A2A_ENVIRONMENT is not set. It names the environment of this worker.")
             from a2a_tasks.execution.celery_app import app  # noqa: PLC0415 - it needs the settings
 
             import_module("a2a_project.celery")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 import logging
 
+from django.core.exceptions import ImproperlyConfigured
+
 from a2a_push import delivery
 from a2a_tasks import process_lifetime
 from a2a_tasks.access.startup_notice import say_who_may_come
+from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch, presence
 from a2a_tasks.outages import ThrottleFilter
 from a2a_tasks.store.workers import WorkerKind
@@ -26,7 +29,14 @@ THROTTLED = ("grpclib.server", "uvicorn.error")
 
 
 def register(kind: WorkerKind = WorkerKind.WEB) -> None:
-    """Register all background work, and throttle the log. Call it once per process."""
+    """Register all background work, and throttle the log. Call it once per process.
+
+    Raises ImproperlyConfigured in an environment of its own: its agents are not those of the host.
+    """
+    if conf.ENVIRONMENT:
+        raise ImproperlyConfigured(
+            "A2A_ENVIRONMENT is for workers, and this process serves requests: unset it here"
+        )
     for name in THROTTLED:
         logging.getLogger(name).addFilter(ThrottleFilter())
     # First, since the first to start is the last to stop: it is present as long as the process has runs.

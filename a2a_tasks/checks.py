@@ -17,7 +17,7 @@ from a2a_tasks.agents.cards import card_of
 from a2a_tasks.agents.http import guard
 from a2a_tasks.agents.security import GRANTS
 from a2a_tasks.agents.visibility import VISIBILITIES
-from a2a_tasks.audit.keys import keys
+from a2a_tasks.audit.keys import MIN_LENGTH, keys
 from a2a_tasks.conf import base_url, conf, names, project
 from a2a_tasks.outbound import make_tls_context
 from a2a_tasks.signatures import ring
@@ -64,7 +64,10 @@ def check_settings(
 ) -> Iterable[CheckMessage]:
     """Report mistakes in the environment."""
     unreadable = list(_check_values())
-    return unreadable or [*_check_consistency(), *_check_queues(), *_check_request_rate()]
+    if unreadable:
+        return unreadable
+    rules = (_check_consistency, _check_queues, _check_request_rate, _check_environments)
+    return [message for rule in rules for message in rule()]
 
 
 @register()
@@ -234,6 +237,17 @@ def _check_queues() -> Iterable[CheckMessage]:
                 hint="Add the queue there, or start workers of it with -Q. Without them its tasks wait for ever.",
                 id="a2a_tasks.W044",
             )
+
+
+def _check_environments() -> Iterable[CheckMessage]:
+    pairs = [pair.partition("=") for pair in str(conf.ENVIRONMENT_KEYS).split(",")]
+    unfit = [name for name, _, key in pairs if not name.strip() or len(key.strip()) < MIN_LENGTH]
+    if str(conf.ENVIRONMENT_KEYS).strip() and unfit:
+        yield Error(
+            f"A2A_ENVIRONMENT_KEYS has no secret of at least {MIN_LENGTH} characters for {unfit[0].strip()!r}",
+            hint="crewai=SECRET,adk=SECRET. The agents of an environment without a secret are not served.",
+            id="a2a_tasks.E054",
+        )
 
 
 def _check_consistency() -> Iterable[CheckMessage]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
+from a2a_tasks.agents import versions as known_versions
 from a2a_tasks.agents.switches import ON, Switch
 from a2a_tasks.conf import conf
 from a2a_tasks.models import PARKED, AgentVersion, Event, Run, RunStatus, Step, Task, Worker
@@ -150,6 +151,8 @@ class QueuePosition:
     #: The version of the agent whose queue it is, if it is an announced one, and its environment; empty = was removed.
     version: str = ""
     environment: str = ""
+    #: Runs of this version "wait" or "fail" without a worker.
+    when_version_is_gone: str = "wait"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -266,6 +269,7 @@ def _read_position(agent: str, run: RunAt, now: datetime.datetime) -> QueuePosit
     serving = _read_workers(run.queue, leased)
     slug, _, version = run.queue.rpartition("@")
     announced = AgentVersion.objects.filter(slug=slug, version=version)
+    known = known_versions.find(slug, version)
     return QueuePosition(
         ahead=_count(earlier),
         ahead_of_share=_count(earlier.filter(share=run.share)),
@@ -278,6 +282,7 @@ def _read_position(agent: str, run: RunAt, now: datetime.datetime) -> QueuePosit
         last=serving.last,
         version=version if agent == slug else "",
         environment=announced.values_list("environment", flat=True).first() or "",
+        when_version_is_gone=known.agent.when_version_is_gone if known else "wait",
     )
 
 

@@ -88,7 +88,6 @@ class HostRules:
     is_on: bool = True
     queue: str = "agents"
     after_crash: str = "resume"
-    when_version_is_gone: str = "wait"
     max_attempts: int = 3
     slots_per_tenant: int = 0
     poll_seconds: float = 1.0
@@ -113,7 +112,6 @@ def _host(slug: str) -> HostRules:
         is_on=agent is not None and slug not in registry.list_disabled(),
         queue=agent.queue if agent else "",
         after_crash=agent.after_crash if agent else "resume",
-        when_version_is_gone=agent.when_version_is_gone if agent else "wait",
         max_attempts=int(conf.MAX_ATTEMPTS),
         slots_per_tenant=int(conf.RUN_SLOTS_PER_TENANT),
         poll_seconds=float(conf.POLL_SECONDS),
@@ -343,7 +341,7 @@ def _explain_missing_environment(
         if line.environment
         else "this version was removed"
     )
-    fails = host.when_version_is_gone == "fail"
+    fails = line.when_version_is_gone == "fail"
     return Reason(
         kind=DiagnosisKind.NO_WORKER,
         sentence=f"No live worker has version {line.version} of the agent {at.agent}: {where}. "

@@ -74,7 +74,7 @@ async def run_again(task: int, *, nonce: str = "") -> Again:
         route = await find_route(agent, old.scope, context_id=old.context_id)
         await queue_limit.admit(route.queue)
         try:
-            new = await _begin(old, agent, route, key)
+            new = await _begin(old, route, key)
         except KeyTaken:  # another request with the same nonce was faster
             existing = await _find_existing(old, key)
             if existing is None:
@@ -123,9 +123,7 @@ async def _find_existing(old: Beginning, key: IdempotencyKey | None) -> Again | 
     return None if found is None else Again(found.accepted.task, found.accepted.view.id, True)
 
 
-async def _begin(
-    old: Beginning, agent: Agent, route: MessageRoute, key: IdempotencyKey | None
-) -> Again:
+async def _begin(old: Beginning, route: MessageRoute, key: IdempotencyKey | None) -> Again:
     # The old task, then its own references, as many as a message may have.
     named = tuple(dict.fromkeys([old.id, *old.message.reference_task_ids]))
     message = replace(
@@ -136,7 +134,7 @@ async def _begin(
         reference_task_ids=named[: int(conf.MAX_REFERENCES)],
     )
     async with _with_files(old, message) as (kept, take):
-        new = _new(old, agent, kept, key, route.queue, *take, *route.companions)
+        new = _new(old, kept, key, route, *take)
         accepted = await run_in_thread(accept, new)
     return Again(accepted.task, new.id)
 
@@ -172,10 +170,9 @@ async def _whole(part: Part, old: Beginning) -> Part:
 
 def _new(
     old: Beginning,
-    agent: Agent,
     message: Message,
     key: IdempotencyKey | None,
-    queue: str,
+    route: MessageRoute,
     *beside: Companion,
 ) -> NewTask:
     stored = write(message)
@@ -185,6 +182,7 @@ def _new(
         raise CannotRunAgain("Its first message is larger than the host takes now") from None
     assert message.task_id  # noqa: S101 - `_begin` sets the id
     noting = note_repetition(old, message.task_id, actor())
+    beside = (noting, *beside, *route.companions)
     return NewTask(
         scope=old.scope,
         principal=old.principal,
@@ -195,11 +193,11 @@ def _new(
         at=event_log.now(),
         dialect=old.dialect,
         opening=title_of(message),
-        queue=queue,
+        queue=route.queue,
         share=SHARE,
-        ordered=agent.one_at_a_time == "context",
+        ordered=route.agent.one_at_a_time == "context",
         request=old.request,
         sender=actor(),
-        companions=(noting, *beside, remember(key)) if key else (noting, *beside),
+        companions=(*beside, remember(key)) if key else beside,
         lock=key.name if key else "",
     )

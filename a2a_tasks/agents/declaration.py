@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from django.core.checks import CheckMessage
 
+from a2a_tasks.agents import security, visibility
 from a2a_tasks.agents.agent import Agent, Answer
 from a2a_tasks.agents.skill import Extension, Provider, Skill
 from a2a_tasks.agents.turn import Turn
@@ -34,8 +35,12 @@ VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
 ENVIRONMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: The longest name of a queue.
 MAX_QUEUE_LENGTH = 64
-#: The longest declaration in bytes.
+#: The longest declaration in bytes, and the deepest nesting of a parameter of an extension.
 MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 32
+#: The longest text that says which host has written a manifest.
+MAX_HOST_LENGTH = 32
+SIGNATURE = re.compile(r"([0-9a-f]{64})?")
 
 
 class UnfitManifest(ValueError):
@@ -116,7 +121,7 @@ def declare(agent: Agent) -> Declaration:
         made = msgspec.convert(values, Declaration)
     except msgspec.ValidationError as fault:
         raise UnfitManifest(f"{agent.slug}: {fault}") from None
-    _refuse_unfit(made, agent.check())
+    _refuse_unfit(made, [*agent.check(), *_check_access(made)])
     return made
 
 
@@ -124,10 +129,15 @@ def read_declaration(text: bytes) -> Declaration:
     """Return the declaration in this JSON. Raises UnfitManifest."""
     try:
         made = msgspec.json.decode(text, type=Declaration)
-    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise UnfitManifest(f"it is not the declaration of an agent: {fault}") from None
-    _refuse_unfit(made, AnnouncedAgent(made, "").check())
+    _refuse_unfit(made, [*AnnouncedAgent(made, "").check(), *_check_access(made)])
     return made
+
+
+def _check_access(made: Declaration) -> Iterable[CheckMessage]:
+    agent = AnnouncedAgent(made, "")
+    return [*security.check(agent), *visibility.check(agent)]
 
 
 def _refuse_unfit(made: Declaration, checks: Iterable[CheckMessage]) -> None:
@@ -143,8 +153,21 @@ def _refuse_unfit(made: Declaration, checks: Iterable[CheckMessage]) -> None:
         raise UnfitManifest(
             f"{made.slug}: slug and version together have more than {MAX_QUEUE_LENGTH - 1} characters"
         )
-    if len(msgspec.json.encode(made)) > MAX_BYTES:
+    try:
+        size = len(msgspec.json.encode(made))
+    except (TypeError, ValueError, RecursionError) as fault:
+        raise UnfitManifest(f"{made.slug}: {fault}") from None
+    if size > MAX_BYTES:
         raise UnfitManifest(f"{made.slug}: its declaration has more than {MAX_BYTES} bytes")
+    if any(_is_deeper(extension.params, MAX_DEPTH) for extension in made.extensions):
+        raise UnfitManifest(f"{made.slug}: parameters of an extension are nested too deeply")
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    if not isinstance(value, Mapping | list | tuple):
+        return False
+    inner = value.values() if isinstance(value, Mapping) else value
+    return depth == 0 or any(_is_deeper(one, depth - 1) for one in inner)
 
 
 def digest(text: bytes) -> str:
@@ -163,13 +186,17 @@ def read_manifest(text: bytes, *, host: str) -> Manifest:
     """Return the manifest in this JSON, for a host of this version. Raises UnfitManifest."""
     try:
         made = msgspec.json.decode(text, type=Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise UnfitManifest(f"it is not a manifest of agents: {fault}") from None
+    if len(made.host) > MAX_HOST_LENGTH or not _parse(made.host):
+        raise UnfitManifest(f"{made.host[:50]!r} is not the version of a host")
     refuse_newer(made.host, host)
     if made.format != FORMAT:
         raise UnfitManifest(f"its format is {made.format}, and this host reads {FORMAT}")
     if not ENVIRONMENT.fullmatch(made.environment):
         raise UnfitManifest(f"{made.environment[:80]!r} is not the name of an environment")
+    if not all(map(SIGNATURE.fullmatch, made.signatures)):
+        raise UnfitManifest("its signatures are not 64 hexadecimal digits each")
     return made
 
 
@@ -181,4 +208,4 @@ def refuse_newer(writer: str, host: str) -> None:
 
 
 def _parse(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+    return tuple(int(number) for number in re.findall(r"[0-9]{1,9}", version)[:3])

@@ -27,6 +27,7 @@ __all__ = [
     "list_disabled",
     "discover",
     "find",
+    "find_of_host",
     "find_own",
     "has_versions",
     "list_own",
@@ -105,7 +106,7 @@ def choose(slug: str, conversation: str) -> Agent | None:
 
 def has_versions(slug: str) -> bool:
     """Return whether conversations with this agent need to be kept to a version."""
-    return bool(versions.list_versions(slug))
+    return versions.has(slug)
 
 
 def list_failing_versions() -> list[tuple[str, str]]:
@@ -150,6 +151,11 @@ def find_own(slug: str) -> Agent | None:
     return _found.get(slug)
 
 
+def find_of_host(slug: str) -> Agent | None:
+    """Return the agent of that slug in the host's own code. An environment of its own has other code."""
+    return None if conf.ENVIRONMENT else _found.get(slug)
+
+
 def list_own() -> list[Agent]:
     """Return the agents of which this process has the code, on or off, ordered by slug."""
     return [agent for _, agent in sorted(_found.items())]
@@ -158,8 +164,11 @@ def list_own() -> list[Agent]:
 def queues() -> list[str]:
     """Return the default queues of a worker: A2A_QUEUES, or the queues of all its agents and of the host's own jobs.
 
-    In an environment of its own each version of an agent has a queue, and the jobs are left to the host's workers.
+    In an environment of its own each version of an agent has a queue, and the jobs are left to the host's workers, even
+    if A2A_QUEUES was copied from there.
     """
+    if conf.ENVIRONMENT:
+        return sorted(own_queues())
     configured = {name.strip() for name in str(conf.QUEUES).split(",")} - {""}
     return sorted(configured or own_queues())
 

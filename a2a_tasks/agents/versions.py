@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from a2a_tasks.agents.declaration import AnnouncedAgent
 
-__all__ = ["AnnouncedVersion", "find", "list_slugs", "list_versions", "place", "put"]
+__all__ = ["AnnouncedVersion", "find", "has", "list_slugs", "list_versions", "place", "put"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,19 @@ _known: Mapping[str, Sequence[AnnouncedVersion]] = {}
 
 
 def put(found: Mapping[str, Sequence[AnnouncedVersion]]) -> None:
-    """Replace all versions by these: by slug, in the order of their announcements."""
+    """Replace all versions by these: by slug, in the order of their first announcements."""
     global _known  # noqa: PLW0603 - one per process
     _known = found
 
 
 def list_slugs() -> set[str]:
-    """Return the slugs of all announced agents."""
-    return set(_known)
+    """Return the slugs of all announced agents that are served."""
+    return {slug for slug, known in _known.items() if known}
+
+
+def has(slug: str) -> bool:
+    """Return whether any version of the agent was announced, even if none is served."""
+    return slug in _known
 
 
 def list_versions(slug: str) -> Sequence[AnnouncedVersion]:

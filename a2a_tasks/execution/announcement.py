@@ -17,6 +17,7 @@ from a2a_tasks.agents.declaration import (
     sign,
 )
 from a2a_tasks.audit import act_as
+from a2a_tasks.audit.keys import MIN_LENGTH
 from a2a_tasks.conf import conf, project
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import versions
@@ -36,6 +37,8 @@ def make_manifest() -> Manifest:
         raise UnfitManifest(
             "A2A_ENVIRONMENT must name the environment, by 1 to 64 letters, digits, dots, hyphens and underscores"
         )
+    if 0 < len(key) < MIN_LENGTH:
+        raise UnfitManifest(f"A2A_ENVIRONMENT_KEY must have {MIN_LENGTH} characters, at least")
     texts = [msgspec.json.encode(declare(agent)) for agent in registry.list_own()]
     return Manifest(
         format=FORMAT,
@@ -66,6 +69,10 @@ def announce_manifest(manifest: Manifest) -> list[str]:
 
 def announce_agents() -> None:
     """Announce the agents of this worker, before it takes runs; waits while the database is away. Raises UnfitManifest."""
+    if not float(conf.PRESENCE_SECONDS):
+        raise UnfitManifest(
+            "A2A_PRESENCE_SECONDS is 0, so the host would not learn that they have a worker"
+        )
     manifest = make_manifest()
     with act_as(lambda: f"environment:{manifest.environment}"):
         while True:

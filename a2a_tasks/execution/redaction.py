@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 
 from a2a_tasks.conf import conf
+from a2a_tasks.store.announcements import read_environment_keys
 
 __all__ = ["REDACTED", "redact", "redact_value"]
 
@@ -67,7 +68,8 @@ def redact_value(value: Any, name: str = "") -> Any:
 def _own() -> Iterable[str]:
     """Return the secrets of this process itself."""
     lists = (conf.SECRET_KEYS, conf.WEBHOOK_SECRETS, conf.AUDIT_KEYS)
-    one_by_one = (secret.strip() for secrets in lists for secret in str(secrets).split(","))
+    one_by_one = [secret.strip() for secrets in lists for secret in str(secrets).split(",")]
+    environments = (str(conf.ENVIRONMENT_KEY), *read_environment_keys().values())
     django = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    secrets = (*django, settings.DATABASES["default"].get("PASSWORD"), *one_by_one)
+    secrets = (*django, settings.DATABASES["default"].get("PASSWORD"), *one_by_one, *environments)
     return [secret for secret in secrets if secret and len(secret) >= MIN_SECRET_LENGTH]

@@ -8,7 +8,7 @@ import uuid
 from a2a_tasks.agents import switches
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.turns import run_request
-from a2a_tasks.operations.agent_versions import find_route
+from a2a_tasks.operations.agent_versions import MessageRoute, find_route
 from a2a_tasks.operations.backpressure import queue_limit, tenant_limit
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.capabilities import require_capability
@@ -33,6 +33,7 @@ from a2a_tasks.store.hooks import Companion
 from a2a_tasks.store.idempotency import IdempotencyKey, remember
 from a2a_tasks.store.records import Accepted, NewTask, PreclaimedLease, TaskExists
 from a2a_tasks.store.replies import reply
+from a2a_tasks.store.versions import VersionMoved
 
 __all__ = ["MAX_ATTEMPTS", "accept", "check", "makes_task"]
 
@@ -82,31 +83,40 @@ async def accept(
     too late; KeyTaken; Overloaded and RateLimited.
     """
     await tenant_limit.admit(call.caller.quota_key)
+    new_context = request.message.context_id or str(uuid.uuid4())
+    for _ in range(MAX_ATTEMPTS):
+        with contextlib.suppress(VersionMoved):
+            return await _accept(request, call, key, companions, new_context)
+    raise Overloaded
+
+
+async def _accept(
+    request: SendMessageRequest,
+    call: CallContext,
+    key: IdempotencyKey | None,
+    companions: tuple[Companion, ...],
+    new_context: str,
+) -> Accepted:
+    """Accept it once. Raises VersionMoved if its conversation goes to another version at this moment."""
     scope, context_id = call.scope(request.tenant), request.message.context_id
     task_id = request.named or request.message.task_id or ""
-    new_context = context_id or str(uuid.uuid4())
-    route = await find_route(
-        call.agent,
-        scope,
-        task_id=task_id,
-        context_id=context_id or ("" if task_id else new_context),
-    )
-    lease = _claim_slot(request, call, route.queue)
+    route = await find_route(call.agent, scope, task_id=task_id, context_id=new_context)
+    lease = _claim_slot(request, call, route)
     if lease is None:
         await queue_limit.admit(route.queue)
 
     async with store_large_files(request, scope) as (request, files):
 
-        def make(task_id: str, context_id: str, *pins: Companion) -> NewTask:
+        def make(task_id: str, context_id: str) -> NewTask:
             return _make_new_task(
                 request,
                 call,
                 task_id,
                 context_id,
-                queue=route.queue,
+                route=route,
                 lease=lease,
                 key=key,
-                companions=(*files, *companions, *pins),
+                companions=(*files, *companions, *route.companions),
             )
 
         if request.named:
@@ -117,7 +127,7 @@ async def accept(
                     return await run_in_thread(reply, make(request.named, context_id or ""))
                 with contextlib.suppress(TaskExists):
                     _check_takes_tasks(call)
-                    return await accept_batched(make(request.named, new_context, *route.companions))
+                    return await accept_batched(make(request.named, new_context))
             raise Overloaded
 
         if task_id:
@@ -126,7 +136,7 @@ async def accept(
             return await run_in_thread(reply, make(task_id, context_id or ""))
 
         _check_takes_tasks(call)
-        return await accept_batched(make(str(uuid.uuid4()), new_context, *route.companions))
+        return await accept_batched(make(str(uuid.uuid4()), new_context))
 
 
 def _by_operator(call: CallContext) -> bool:
@@ -134,7 +144,7 @@ def _by_operator(call: CallContext) -> bool:
 
 
 def _claim_slot(
-    request: SendMessageRequest, call: CallContext, queue: str
+    request: SendMessageRequest, call: CallContext, route: MessageRoute
 ) -> PreclaimedLease | None:
     """Return a lease of this process, if it has a free slot.
 
@@ -144,9 +154,9 @@ def _claim_slot(
     if call.answers:
         return None
     # `hold` also starts the runner of this process. So it is called even if its lease is not used.
-    lease = dispatch.hold(queue, call.caller.quota_key)
+    lease = dispatch.hold(route.queue, call.caller.quota_key)
     joins = bool(request.message.context_id or request.message.task_id or request.named)
-    waits = call.agent.one_at_a_time == "context" and joins
+    waits = route.agent.one_at_a_time == "context" and joins
     return None if waits or call.agent.slug in switches.limits() else lease
 
 
@@ -163,7 +173,7 @@ def _make_new_task(
     task_id: str,
     context_id: str,
     *,
-    queue: str,
+    route: MessageRoute,
     lease: PreclaimedLease | None,
     key: IdempotencyKey | None,
     companions: tuple[Companion, ...],
@@ -183,12 +193,12 @@ def _make_new_task(
         dialect=call.dialect,
         binding=call.binding or "",
         opening=title_of(stored),
-        queue=queue,
+        queue=route.queue,
         share=call.caller.quota_key,
         request=run_request(request, call.caller, call.extensions, by_operator=_by_operator(call)),
         request_id=call.request_id,
         is_task=makes_task(request, call),
-        ordered=call.agent.one_at_a_time == "context",
+        ordered=route.agent.one_at_a_time == "context",
         reopens=request.reopens,
         companions=(*companions, remember(key)) if key else companions,
         lock=key.name if key else "",

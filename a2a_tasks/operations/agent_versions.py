@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from a2a_tasks.agents import Agent, registry, switches
+from a2a_tasks.agents import Agent, registry, switches, versions
 from a2a_tasks.agents.declaration import AnnouncedAgent, name_queue
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.store.db import run_in_thread
@@ -15,8 +15,9 @@ __all__ = ["MessageRoute", "find_route"]
 
 
 class MessageRoute(NamedTuple):
-    """The queue of the run, and rows that are written with a new task."""
+    """The version of the agent that answers, the queue of its run, and rows that are written with the message."""
 
+    agent: Agent
     queue: str
     companions: tuple[Companion, ...] = ()
 
@@ -28,15 +29,24 @@ async def find_route(
 
     The conversation keeps the version with which it begins. An agent without announced versions costs no query.
     """
-    if not registry.has_versions(agent.slug):
-        return MessageRoute(switches.queue_of(agent))
+    slug = agent.slug
+    if not registry.has_versions(slug):
+        return MessageRoute(agent, switches.queue_of(agent))
     pinned = await _find(scope, task_id, context_id)
-    if pinned is not None and pinned.version is not None:
-        return MessageRoute(_name_queue(agent.slug, pinned.version), (pin(pinned.version),))
-    chosen = registry.find_own(agent.slug) if pinned else None
-    chosen = chosen or registry.choose(agent.slug, context_id) or agent
+    if pinned is None:
+        chosen = registry.choose(slug, context_id) or agent
+    elif pinned.version:  # its queue is known even if the version was removed
+        known = versions.find(slug, pinned.version)
+        queue = name_queue(slug, pinned.version)
+        return MessageRoute(known.agent if known else agent, queue, (pin(pinned.version),))
+    elif pinned.version is None:  # it began when the host had its own code alone
+        chosen = registry.find_own(slug) or registry.find_hosted(slug) or agent
+    else:
+        own = registry.find_own(slug)
+        queue = switches.queue_of(own) if own else "agents"
+        return MessageRoute(own or agent, queue, (pin(""),))
     version = chosen.version if isinstance(chosen, AnnouncedAgent) else ""
-    return MessageRoute(switches.queue_of(chosen), (pin(version),))
+    return MessageRoute(chosen, switches.queue_of(chosen), (pin(version),))
 
 
 async def _find(scope: OwnerScope, task_id: str, context_id: str) -> Pinned | None:
@@ -48,11 +58,3 @@ async def _find(scope: OwnerScope, task_id: str, context_id: str) -> Pinned | No
     if found is None and context_id:
         found = await run_in_thread(find_pinned, scope, context_id=context_id)
     return found
-
-
-def _name_queue(slug: str, version: str) -> str:
-    """Return the queue of a version, also of one that was removed; an empty version is the host's own code."""
-    if version:
-        return name_queue(slug, version)
-    own = registry.find_own(slug)
-    return switches.queue_of(own) if own else "agents"

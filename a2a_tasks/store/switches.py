@@ -14,9 +14,11 @@ from a2a_tasks.agents.switches import Switch
 from a2a_tasks.audit import Action, actor
 from a2a_tasks.models import AgentSwitch, AgentVersion, SwitchState
 from a2a_tasks.store import audit
+from a2a_tasks.store.announcements import find_fault
 
 __all__ = [
     "SwitchState",
+    "identify_choice",
     "read_switches",
     "limit",
     "move",
@@ -103,10 +105,7 @@ def serve(slug: str, version: str, reason: str = "") -> bool:
     Conversations stay with the version that they began with. Raises ValueError for a version that the host does not have.
     """
     refuse_unknown(slug, version)
-    before = row_of(slug)
     values = {"version": version, "canary": "", "canary_percent": 0.0}
-    if before.version != version:
-        values["version_before"] = before.version
     return _change(slug, Action.AGENT_VERSION, reason, **values)
 
 
@@ -117,27 +116,56 @@ def set_canary(slug: str, version: str, percent: float, reason: str = "") -> boo
     """
     if not 0 <= percent <= WHOLE:
         raise ValueError("A share is a number from 0 to 100, in percent")
-    if percent:
-        refuse_unknown(slug, version)
+    refuse_unknown(slug, version if percent else "")
     values = {"canary": version if percent else "", "canary_percent": float(percent)}
     return _change(slug, Action.AGENT_VERSION, reason, **values)
 
 
-def roll_back(slug: str, reason: str = "") -> bool:
-    """End the agent's canary; without one, let the version serve that served before. False if there is neither."""
-    row = row_of(slug)
-    if row.canary:
-        return set_canary(slug, "", 0, reason)
-    return row.version_before is not None and serve(slug, row.version_before, reason)
+def roll_back(slug: str, reason: str = "", *, seen: str | None = None) -> bool:
+    """End the agent's canary; without one, let the version serve that served before. False if there is neither.
+
+    `seen`: the answer of `identify_choice` when the operator decided. Raises ValueError if it has changed since, so
+    that a second click does not undo the first; and for a version before that was removed.
+    """
+    changed = _roll_back(slug, reason.strip(), seen)
+    if changed:
+        pubsub.publish(pubsub.OverridesChanged())
+    return changed
+
+
+@transaction.atomic
+def _roll_back(slug: str, reason: str, seen: str | None) -> bool:
+    row = AgentSwitch.objects.select_for_update().filter(slug=slug).first()
+    if seen is not None and seen != identify_choice(row or AgentSwitch(slug=slug)):
+        raise ValueError("The versions were switched at this moment: look at them again")
+    if row is None or (not row.canary and row.version_before is None):
+        return False
+    values: dict[str, Any] = {"canary": "", "canary_percent": 0.0}
+    if not row.canary:
+        refuse_unknown(slug, str(row.version_before))
+        values["version"] = row.version_before
+    return _write(slug, Action.AGENT_VERSION, reason, values)
+
+
+def identify_choice(row: AgentSwitch) -> str:
+    """Return a text that changes with the version that serves, with the canary, and with the version before."""
+    before = "" if row.version_before is None else f"/{row.version_before}"
+    return f"{row.version}/{row.canary}{before}"
 
 
 def refuse_unknown(slug: str, version: str) -> None:
-    """Raise ValueError for a version that the host does not have; empty = that which the host chooses."""
-    own = registry.find_own(slug)
+    """Raise ValueError for a version that the host does not have or serve; empty = that which the host chooses."""
+    own = registry.find_of_host(slug)
+    announced = AgentVersion.objects.filter(slug=slug)
+    if own is None and not announced.exists():
+        raise ValueError(f"The host has no agent {slug[:80]!r}")
     if not version or (own is not None and own.version == version):
         return
-    if not AgentVersion.objects.filter(slug=slug, version=version).exists():
+    row = announced.filter(version=version).first()
+    if row is None:
         raise ValueError(f"The host has no version {version[:50]!r} of the agent {slug}")
+    if fault := find_fault(row):
+        raise ValueError(f"Version {version} of the agent {slug} is not served: {fault}")
 
 
 def _change(slug: str, action: Action, reason: str, **values: Any) -> bool:
@@ -153,6 +181,8 @@ def _write(slug: str, action: Action, reason: str, values: dict[str, Any]) -> bo
     row, _ = AgentSwitch.objects.select_for_update().get_or_create(slug=slug, defaults=who)
     if all(getattr(row, name) == value for name, value in values.items()):
         return False
+    if values.get("version", row.version) != row.version:
+        values = {**values, "version_before": row.version}
     AgentSwitch.objects.filter(pk=row.pk).update(**values, **who)
     detail = {name: "" if value is None else str(value) for name, value in values.items()}
     about = {**detail, "reason": reason} if reason else detail

@@ -8,6 +8,8 @@ import pytest
 
 from a2a_tasks.checks import check_files, check_files_of_production, check_settings
 
+KEY = "k" * 32
+
 
 def test_a_host_as_it_comes_has_a_storage_of_files_and_a_way_to_fetch() -> None:
     assert [*check_files(), *check_files_of_production()] == []
@@ -59,3 +61,11 @@ def test_an_agent_whose_queue_no_worker_is_to_serve_is_told(settings: Any) -> No
     warnings = list(check_settings())
     assert {warning.id for warning in warnings} == {"a2a_tasks.W044"}
     assert "waits in the queue 'agents'" in str(warnings[0])
+
+
+@pytest.mark.parametrize("keys", ["adk", "adk=", f"adk={KEY},", f"={KEY}", ",", "adk=short"])
+def test_an_environment_without_a_secret_is_told(keys: str, settings: Any) -> None:
+    settings.A2A_ENVIRONMENT_KEYS = f"adk={KEY}, crewai={KEY}"
+    assert [error.id for error in check_settings()] == []
+    settings.A2A_ENVIRONMENT_KEYS = keys
+    assert [error.id for error in check_settings()] == ["a2a_tasks.E054"]

@@ -173,6 +173,7 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
                 {name for worker in workers.alive() if worker.slots for name in worker.queues}
             ),
             "agent_versions": versions.list_versions(slug),
+            "seen": switches.identify_choice(status.switch),
             "cards": list(previews(status.agent, base)),
             "schemes": list_accepted(status.agent),
             "anonymous": open_to_anybody(status.agent),
@@ -340,7 +341,19 @@ def _queue(status: AgentStatus, form: Mapping[str, str]) -> _Act:
 def _serve(status: AgentStatus, form: Mapping[str, str]) -> _Act:
     version = form.get("version", "")
     done = f"New conversations go to {f'version {version}' if version else 'the version that the host chooses'}."
-    return _Act(lambda slug, reason: switches.serve(slug, version, reason), done)
+    question = None
+    if any(not one.workers for one in _list_named(status, version)):
+        question = Question(
+            title=f"Let a version without workers serve {status.agent.name}?",
+            text=f"No live worker has version {version}. New conversations wait until one does.",
+            verb="Let it serve",
+            back=_page(status.agent.slug),
+        )
+    return _Act(lambda slug, reason: switches.serve(slug, version, reason), done, question)
+
+
+def _list_named(status: AgentStatus, version: str) -> list[versions.VersionRow]:
+    return [one for one in versions.list_versions(status.agent.slug) if one.version == version]
 
 
 def _canary(status: AgentStatus, form: Mapping[str, str]) -> _Act:
@@ -353,9 +366,12 @@ def _canary(status: AgentStatus, form: Mapping[str, str]) -> _Act:
     return _Act(lambda slug, reason: switches.set_canary(slug, version, percent, reason), done)
 
 
-def _roll_back(status: AgentStatus, _: Mapping[str, str]) -> _Act:
+def _roll_back(status: AgentStatus, form: Mapping[str, str]) -> _Act:
     done = "The canary has ended." if status.switch.canary else "The version before serves again."
-    return _Act(switches.roll_back, f"{done} Conversations stay with their versions.")
+    return _Act(
+        lambda slug, reason: switches.roll_back(slug, reason, seen=form.get("seen")),
+        f"{done} Conversations stay with their versions.",
+    )
 
 
 def _move_conversations(status: AgentStatus, form: Mapping[str, str]) -> _Act:
@@ -368,7 +384,7 @@ def _move_conversations(status: AgentStatus, form: Mapping[str, str]) -> _Act:
         back=_page(status.agent.slug),
     )
     done = f"The conversations of version {version} continue with version {to}."
-    return _Act(lambda slug, _: versions.move_conversations(slug, version, to) > 0, done, question)
+    return _Act(lambda slug, _: versions.move_conversations(slug, version, to) >= 0, done, question)
 
 
 def _seconds() -> str:

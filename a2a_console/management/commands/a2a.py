@@ -21,6 +21,7 @@ from a2a_console.search.task_flags import MARKS
 from a2a_console.search.task_record import csv_text, json_text, keys_of, whole
 from a2a_console.search.task_reference import parse_task_reference
 from a2a_console.times import moment
+from a2a_tasks.access import switch_cache
 from a2a_tasks.audit import actor
 from a2a_tasks.operations.cancel_task import cancel_by_key
 from a2a_tasks.protocol.binding import Binding
@@ -120,6 +121,7 @@ class Command(BaseCommand):
     def explain(self, options: dict[str, Any]) -> None:
         """Diagnose every task of that id: several owners may have used it."""
         keys = _find_keys([options["task"]])
+        switch_cache.refresh()  # announced agents
         for key in keys:
             if len(keys) > 1:
                 self.stdout.write(f"Task #{key}:")

@@ -62,7 +62,9 @@ class Command(BaseCommand):
 
     def _list(self, options: dict[str, Any]) -> None:
         for one in versions.list_versions(options["agent"]):
-            words = [one.slug, one.version, one.environment or "this host", one.standing]
+            counts = f"workers: {one.workers}, unfinished runs: {one.unfinished}"
+            where = one.environment or "this host"
+            words = [one.slug, one.version, where, counts, one.standing]
             self.stdout.write("  ".join(word for word in words if word))
 
     def _manifest(self, options: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from a2a_tasks.access import switch_cache
 from a2a_tasks.access.grants import GrantRight, grant, list_grants, withdraw
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.security import is_listed
@@ -47,6 +48,7 @@ class Command(BaseCommand):
         except ValueError as fault:
             raise CommandError(str(fault)) from None
         self.stderr.write("Granted." if made else "It is granted already.")
+        switch_cache.refresh()  # announced agents
         agent = registry.find_hosted(options["agent"])
         if agent is not None and not is_listed(agent):
             self.stderr.write(

@@ -162,7 +162,9 @@ async def test_a_rollout_of_an_agent_that_the_host_never_imported(far: Far) -> N
         first.stop()
         context = answered[0]["contextId"]
         waiting = await far.send(context=context, configuration={"returnImmediately": True})
-        assert "far  1.0  far  serves" in await asyncio.to_thread(manage, "list", "far")
+        assert "far  1.0  far  workers: 0, unfinished runs: 1  serves" in await asyncio.to_thread(
+            manage, "list", "far"
+        )
         await asyncio.to_thread(manage, "move", "far", "1.0", "2.0")
 
         async def is_done() -> bool:

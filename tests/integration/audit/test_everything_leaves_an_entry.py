@@ -22,6 +22,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.core.management import call_command
 from django.test import Client as Browser
 from django.test import RequestFactory
+from django.utils import timezone
 from pytest_django import Settings
 
 import a2a_console.management.commands
@@ -34,7 +35,7 @@ from a2a_tasks.access import api_keys, grants
 from a2a_tasks.agents import Turn, registry
 from a2a_tasks.agents.declaration import declare
 from a2a_tasks.audit import Action
-from a2a_tasks.models import AuditEntry, Grant, Hold, Task, TenantRetention
+from a2a_tasks.models import AgentVersion, AuditEntry, Grant, Hold, Task, TenantRetention
 from a2a_tasks.protocol.requests import (
     CancelTaskRequest,
     CreatePushConfigRequest,
@@ -498,6 +499,13 @@ def announce(path: Path) -> None:
     run("agent_versions", "announce", str(file))
 
 
+def forget(path: Path) -> None:
+    """Forget version 7, which was announced long ago."""
+    announce(path)
+    AgentVersion.objects.update(announced_at=timezone.now() - timedelta(hours=1))
+    run("agent_versions", "forget", "demo", "7")
+
+
 COMMANDS: dict[str, dict[str, tuple[Callable[[Path], object], set[str]]]] = {
     "a2a": {
         "cancel": (lambda _: run("a2a", "cancel", f"#{accepted().task}", "--yes"), {"task.cancel"})
@@ -517,13 +525,7 @@ COMMANDS: dict[str, dict[str, tuple[Callable[[Path], object], set[str]]]] = {
             {"agent.version"},
         ),
         "move": (lambda _: run("agent_versions", "move", "demo", "7", "1.0.0"), {"agent.move"}),
-        "forget": (
-            lambda path: [
-                make(path)
-                for make in (announce, lambda _: run("agent_versions", "forget", "demo", "7"))
-            ],
-            {"agent.forget"},
-        ),
+        "forget": (forget, {"agent.forget"}),
     },
     "grants": {
         "add": (lambda _: run("grants", "add", "demo", "user:7"), {"grant.add"}),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
 
+from a2a_project import startup
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.declaration import UnfitManifest, read_manifest, sign
 from a2a_tasks.execution import announcement
@@ -27,7 +31,9 @@ def environment(settings: Any) -> None:
     settings.A2A_ENVIRONMENT = "adk"
 
 
-def test_its_queues_are_those_of_its_versions() -> None:
+@pytest.mark.parametrize("copied", ["", "agents,push"])
+def test_its_queues_are_those_of_its_versions(copied: str, settings: Any) -> None:
+    settings.A2A_QUEUES = copied
     queues = [f"{agent.slug}@{agent.version}" for agent in registry.list_own()]
     assert registry.queues() == sorted(queues)
     assert "demo@1.0.0" in queues
@@ -45,9 +51,20 @@ def test_an_edited_manifest_has_no_valid_signature(settings: Any) -> None:
     settings.A2A_ENVIRONMENT_KEY, settings.A2A_ENVIRONMENT_KEYS = KEY, f"adk={KEY}"
     text = msgspec.json.encode(make_manifest())
     announce_manifest(read_manifest(text.replace(b'"Demo"', b'"Evil"'), host="0.1.0"))
-    assert "demo" not in versions.read_versions()
+    assert versions.read_versions()["demo"] == []
     announce_manifest(read_manifest(text, host="0.1.0"))
-    assert "demo" in versions.read_versions()
+    assert versions.read_versions()["demo"] != []
+
+
+def test_what_the_command_writes_keeps_its_signatures(settings: Any, tmp_path: Path) -> None:
+    settings.A2A_ENVIRONMENT_KEY, settings.A2A_ENVIRONMENT_KEYS = KEY, f"adk={KEY}"
+    manifest = tmp_path / "adk.json"
+    with manifest.open("w") as file:
+        call_command("agent_versions", "manifest", stdout=file)
+    call_command("agent_versions", "announce", str(manifest))
+    settings.A2A_ENVIRONMENT = ""
+    assert set(versions.read_versions()) == {agent.slug for agent in registry.list_own()}
+    assert all(versions.read_versions().values())
 
 
 def test_a_manifest_with_too_few_signatures_is_refused() -> None:
@@ -60,6 +77,12 @@ def test_a_manifest_with_too_few_signatures_is_refused() -> None:
 def test_an_environment_needs_a_name(name: str, settings: Any) -> None:
     settings.A2A_ENVIRONMENT = name
     with pytest.raises(UnfitManifest, match="A2A_ENVIRONMENT must name"):
+        make_manifest()
+
+
+def test_a_short_secret_signs_nothing(settings: Any) -> None:
+    settings.A2A_ENVIRONMENT_KEY = "k" * 31
+    with pytest.raises(UnfitManifest, match="must have 32 characters"):
         make_manifest()
 
 
@@ -79,3 +102,15 @@ def test_a_worker_announces_under_its_own_name_and_waits_for_the_database(
     entries = AuditEntry.objects.filter(action="agent.announce")
     assert {row.actor for row in entries} == {"environment:adk"}
     assert entries.count() == AgentVersion.objects.count() == len(registry.list_own())
+
+
+def test_a_worker_without_reports_of_its_presence_is_refused(settings: Any) -> None:
+    settings.A2A_PRESENCE_SECONDS = 0
+    with pytest.raises(UnfitManifest, match="A2A_PRESENCE_SECONDS is 0"):
+        announce_agents()
+    assert not AgentVersion.objects.exists()
+
+
+def test_no_process_serves_requests_from_an_environment_of_its_own() -> None:
+    with pytest.raises(ImproperlyConfigured, match="A2A_ENVIRONMENT is for workers"):
+        startup.register()

@@ -62,3 +62,8 @@ def test_of_a_key_of_this_host_its_public_part_stays() -> None:
 def test_what_this_process_keeps_for_itself_is_taken_out(settings: Any) -> None:
     settings.SECRET_KEY = CANARY
     assert redact(f"so it is: {CANARY}!") == "so it is: [redacted]!"
+
+
+def test_the_secrets_of_environments_are_taken_out(settings: Any) -> None:
+    settings.A2A_ENVIRONMENT_KEY, settings.A2A_ENVIRONMENT_KEYS = CANARY, f"adk={CANARY[::-1]}"
+    assert redact(f"{CANARY} {CANARY[::-1]}") == "[redacted] [redacted]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -12,14 +13,17 @@ from a2a_console.rerun.run_again import run_again
 from a2a_tasks.access import switch_cache
 from a2a_tasks.agents import Agent, Turn, registry
 from a2a_tasks.agents.declaration import declare
-from a2a_tasks.models import Context, Run, Task
+from a2a_tasks.models import AgentVersion, Context, Run, Task
+from a2a_tasks.operations.backpressure import queue_limit
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import switches, versions
+from a2a_tasks.store import switches, versions, workers
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.workers import Beat, WorkerKind
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting, runner
 
 pytestmark = pytest.mark.django_db
+LONG_AGO = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +61,21 @@ async def switch(work: Any, *args: Any) -> None:
     """Set it, and know it."""
     await run_in_thread(work, *args)
     await switch_cache.fresh()
+
+
+def work(*queues: str) -> None:
+    """Have a worker that takes from these queues."""
+    started = datetime.datetime.now(datetime.UTC)
+    beat = Beat(
+        name="there:1",
+        kind=WorkerKind.WORKER,
+        host="there",
+        pid=1,
+        started_at=started,
+        queues=queues,
+        slots=1,
+    )
+    workers.beat(beat)
 
 
 async def queue_of(task: str) -> str:
@@ -122,6 +141,7 @@ async def test_a_conversation_of_a_removed_version_waits_in_its_queue(agent: Age
     await switch(switches.serve, agent.slug, "2.0")
     task = await client.begin(context_id="kept")
     await run_in_thread(Run.objects.update, status="dropped")
+    await run_in_thread(AgentVersion.objects.update, announced_at=LONG_AGO)
     await switch(versions.forget, agent.slug, "2.0")
     await announce(agent, "3.0")
     again = await client.begin(context_id="kept")
@@ -154,3 +174,87 @@ async def test_a_task_run_again_stays_in_its_conversation(agent: Agent) -> None:
     key = await run_in_thread(lambda: Task.objects.get(public_id=task.id).pk)
     again = await run_again(key)
     assert await queue_of(again.id) == f"{agent.slug}@2.0"
+
+
+async def test_tasks_that_clients_name_have_their_share_of_a_canary(agent: Agent) -> None:
+    client = Client(agent)
+    await announce(agent, "2.0")
+    await run_in_thread(work, f"{agent.slug}@2.0")
+    await switch(switches.set_canary, agent.slug, "2.0", 50)
+    tasks = [await client.begin(named=f"task-{number}") for number in range(20)]
+    queues = {await queue_of(task.id) for task in tasks}
+    assert queues == {"agents", f"{agent.slug}@2.0"}
+
+
+async def test_a_task_from_before_there_were_versions_keeps_the_one_that_its_first_answer_gets(
+    agent: Agent,
+) -> None:
+    client = Client(agent)
+    task = await client.begin(context_id="old")
+    registry._found.pop(agent.slug)  # its code has moved to environments
+    await announce(agent, "2.0", "3.0")
+    await client.begin(task_id=task.id)
+    first = await queue_of(task.id)
+    other = "3.0" if first.endswith("2.0") else "2.0"
+    await switch(switches.serve, agent.slug, other)
+    await client.begin(task_id=task.id)
+    again = await client.begin(context_id="old")
+    assert await queue_of(task.id) == await queue_of(again.id) == first
+
+
+async def test_a_conversation_of_a_version_that_is_not_served_any_more_stays_with_it(
+    agent: Agent,
+) -> None:
+    client = Client(agent)
+    await announce(agent, "2.0")
+    await switch(switches.serve, agent.slug, "2.0")
+    await client.begin(context_id="kept")
+    await run_in_thread(AgentVersion.objects.update, host="99.0.0")
+    switch_cache.forget()
+    await switch_cache.fresh()
+    again = await client.begin(context_id="kept")
+    assert await queue_of(again.id) == f"{agent.slug}@2.0"
+    assert await queue_of((await client.begin(context_id="new")).id) == "agents"
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_conversation_that_is_moved_at_this_moment_is_followed(
+    agent: Agent, answers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(agent)
+    await announce(agent, "2.0", "3.0")
+    await switch(switches.serve, agent.slug, "2.0")
+    task = await client.begin(context_id="kept")
+    admit = queue_limit.admit
+
+    async def move_then_admit(queue: str) -> None:
+        """Move the conversation after its version was read."""
+        if queue.endswith("@2.0"):
+            await run_in_thread(versions.move_conversations, agent.slug, "2.0", "3.0")
+        await admit(queue)
+
+    monkeypatch.setattr(queue_limit, "admit", move_then_admit)
+    about = {"task_id": task.id} if answers else {"context_id": "kept"}
+    again = await client.begin(**about)
+    assert await queue_of(again.id) == f"{agent.slug}@3.0"
+    assert await version_of("kept") == "3.0"
+    assert await run_in_thread(Run.objects.filter(queue__endswith="@2.0").count) == 0
+
+
+async def test_the_version_that_answers_says_whether_its_runs_wait_for_each_other(
+    agent: Agent,
+) -> None:
+    client = Client(agent)
+    text = msgspec.structs.replace(declare(agent), version="2.0", one_at_a_time="context")
+    await run_in_thread(
+        versions.announce, msgspec.json.encode(text), environment="adk", host="0.1.0"
+    )
+    await switch(switches.serve, agent.slug, "2.0")
+    await client.begin(context_id="kept")
+    await switch(switches.serve, agent.slug, "")
+    await client.begin(context_id="kept")
+    await client.begin(context_id="new")
+    ordered = await run_in_thread(
+        lambda: list(Run.objects.order_by("pk").values_list("ordered_in"))
+    )
+    assert [context is not None for (context,) in ordered] == [True, True, False]

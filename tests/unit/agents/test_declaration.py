@@ -72,6 +72,11 @@ def test_the_extended_card_stays_in_the_environment() -> None:
         ({"scopes": "good"}, "scopes"),
         ({"streaming": "yes"}, "streaming"),
         ({"when_version_is_gone": "retry"}, "when_version_is_gone is 'retry'"),
+        ({"schemes": ["magic"]}, "schemes has 'magic'"),
+        ({"scopes": ["two words"]}, "cannot be a scope"),
+        ({"visibility": "all"}, "visibility is 'all'"),
+        ({"grants": "some"}, "grants is 'some'"),
+        ({"extensions": [Extension("urn:x", params={"a": object()})]}, "type object is unsup"),
     ],
 )
 def test_an_agent_that_could_not_be_hosted_is_not_announced(
@@ -89,6 +94,18 @@ def test_an_agent_that_could_not_be_hosted_is_not_announced(
 def test_what_is_no_declaration_is_refused(text: bytes) -> None:
     with pytest.raises(UnfitManifest):
         read_declaration(text)
+
+
+@pytest.mark.parametrize("depth", [33, 900, 100_000])
+def test_deeply_nested_parameters_are_refused(depth: int) -> None:
+    text = msgspec.json.encode(declare(made(extensions=[Extension("urn:x", params={"a": 1})])))
+    nested = b'{"a":' + b"[" * depth + b"]" * depth + b"}"
+    with pytest.raises(UnfitManifest, match=r"nested too deeply|recursion"):
+        read_declaration(text.replace(b'{"a":1}', nested))
+    manifest_text = manifest(agents=[1]).replace(b"[1]", b"[" + nested + b"]")
+    if depth > 1000:
+        with pytest.raises(UnfitManifest, match="recursion"):
+            read_manifest(manifest_text, host="1.2.7")
 
 
 def test_an_unknown_member_is_refused_and_a_changed_one_changes_the_digest() -> None:
@@ -122,6 +139,11 @@ def manifest(**members: Any) -> bytes:
         ({"environment": "a b"}, "'a b' is not the name of an environment"),
         ({"environment": ""}, "not the name"),
         ({"agents": {}}, "not a manifest"),
+        ({"host": "9" * 5000}, "is not the version of a host"),
+        ({"host": ""}, "is not the version of a host"),
+        ({"host": "1" * 32}, "it needs a2a-host"),
+        ({"signatures": ["ä" * 64]}, "hexadecimal"),
+        ({"signatures": ["a" * 65]}, "hexadecimal"),
     ],
 )
 def test_a_manifest_that_this_host_cannot_read_is_refused_with_the_reason(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -217,6 +218,7 @@ class TestVersions:
 
     def test_one_click_lets_a_version_serve_and_one_returns(self, admin_client: Client) -> None:
         self.announce("2.0", "3.0")
+        beat(queues=["demo@2.0"])
         page = self.act(admin_client, do="serve", version="2.0")
         assert "New conversations go to version 2.0." in page
         assert "<dt>Environment</dt><dd>adk</dd>" in page
@@ -228,9 +230,23 @@ class TestVersions:
         self.act(admin_client, do="rollback")
         assert switches.of("demo").version == ""
 
+    def test_a_second_click_does_not_undo_a_roll_back(self, admin_client: Client) -> None:
+        self.announce("2.0", "3.0")
+        asked = self.act(admin_client, do="serve", version="2.0")
+        assert "No live worker has version 2.0." in asked
+        self.act(admin_client, do="serve", version="2.0", confirmed="yes")
+        self.act(admin_client, do="canary", version="3.0", percent="10")
+        page = text(admin_client.get(DEMO))
+        (seen,) = re.findall(r'name="seen" value="([^"]*)"', page)
+        self.act(admin_client, do="rollback", seen=seen)
+        assert "were switched at this moment" in self.act(admin_client, do="rollback", seen=seen)
+        assert switches.of("demo").version == "2.0"
+
     @pytest.mark.parametrize(
         ("form", "told"),
         [
+            ({"do": "move", "version": "2.0", "confirmed": "yes"}, "Name the version"),
+            ({"do": "move", "version": "2.0", "to": "2.0", "confirmed": "yes"}, "there already"),
             ({"do": "serve", "version": "7"}, "The host has no version"),
             ({"do": "canary", "version": "2.0", "percent": "many"}, "Enter a share from 0 to 100"),
             ({"do": "canary", "version": "2.0", "percent": "101"}, "from 0 to 100, in percent"),

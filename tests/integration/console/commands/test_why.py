@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
+
+import msgspec
 import pytest
 from django.core.management import CommandError
+from django.db.models.functions import Now
 
+from a2a_tasks.access import switch_cache
+from a2a_tasks.agents import registry
+from a2a_tasks.agents.declaration import declare
+from a2a_tasks.models import Run
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import versions
 from tests.integration.console.commands import a2a
-from tests.support.console.admin.rows import make_task
+from tests.support.console.admin.rows import add_run, make_task
 
 pytestmark = pytest.mark.django_db
 
@@ -29,3 +38,22 @@ def test_tells_of_all_owners_tasks_of_an_id() -> None:
 def test_says_that_there_is_none() -> None:
     with pytest.raises(CommandError, match="no task called nope"):
         a2a("why", "nope")
+
+
+def test_knows_announced_agents() -> None:
+    own = registry.find_own("demo")
+    assert own is not None
+    card = msgspec.structs.replace(
+        declare(own), slug="far", version="2.0", when_version_is_gone="fail"
+    )
+    versions.announce(msgspec.json.encode(card), environment="adk", host="0.1.0")
+    task = make_task(agent="far")
+    add_run(task)
+    long_ago = Now() - datetime.timedelta(hours=1)
+    Run.objects.filter(task=task).update(queue="far@2.0", due_at=long_ago)
+    try:
+        first, second = a2a("why", "task-1").splitlines()
+    finally:
+        switch_cache.forget()
+    assert "No live worker has version 2.0 of the agent far: the environment adk" in first
+    assert second.startswith("  Next: (you) Without a worker the task fails.")

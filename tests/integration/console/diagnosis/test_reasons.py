@@ -233,10 +233,19 @@ TABLE = [
         task(run=QUEUED, line=QueuePosition(version="2.0")),
         K.NO_WORKER,
         "No live worker has version 2.0 of the agent demo: this version was removed. The run has been due for 30 s.",
+        "The run begins when a worker with this version starts, or when its conversation is moved to another version: manage.py agent_versions move demo 2.0 ANOTHER",
+        needs=Needs.OPERATOR,
+    ),
+    Said(
+        task(
+            run=QUEUED,
+            line=QueuePosition(version="2.0", environment="adk", when_version_is_gone="fail"),
+        ),
+        K.NO_WORKER,
+        "No live worker has version 2.0 of the agent demo: the environment adk has to start one. The run has been due for 30 s.",
         "Without a worker the task fails.",
         when=to_come(seconds=30),
         needs=Needs.OPERATOR,
-        host=HostRules(when_version_is_gone="fail"),
     ),
     Said(
         task(run=QUEUED, line=replace(BEFORE, hosting=0)),

@@ -1,0 +1,36 @@
+"""The judgement of announced versions of agents: rows that do not fit their environment or this host are not served."""
+
+from __future__ import annotations
+
+import hmac
+
+from a2a_tasks.agents.declaration import UnfitManifest, digest, read_declaration, refuse_newer, sign
+from a2a_tasks.conf import conf, project
+from a2a_tasks.models import AgentVersion
+
+__all__ = ["find_fault", "read_environment_keys"]
+
+
+def read_environment_keys() -> dict[str, str]:
+    """Return the secret of each environment in A2A_ENVIRONMENT_KEYS; an empty one fits no signature."""
+    pairs = (pair.partition("=") for pair in str(conf.ENVIRONMENT_KEYS).split(","))
+    return {name.strip(): key.strip() for name, _, key in pairs if name.strip()}
+
+
+def find_fault(row: AgentVersion) -> str:
+    """Return why an announced version is not served; empty = it is."""
+    text = row.declaration.encode(errors="replace")
+    if str(conf.ENVIRONMENT_KEYS).strip():
+        key = read_environment_keys().get(row.environment, "")
+        if not key:
+            return f"A2A_ENVIRONMENT_KEYS has no secret of the environment {row.environment}"
+        expected = sign(key, row.environment, text)
+        if not hmac.compare_digest(expected.encode(), row.signature.encode(errors="replace")):
+            return f"its signature is not that of the environment {row.environment}"
+    try:
+        refuse_newer(row.host, project.A2A_HOST_VERSION)
+        made = read_declaration(text)
+    except UnfitManifest as fault:
+        return str(fault)
+    whole = (made.slug, made.version, digest(text)) == (row.slug, row.version, row.digest)
+    return "" if whole else "its row was altered"
