@@ -41,14 +41,14 @@ def copy_agent(agent: BaseAgent, steps: ModelSteps) -> BaseAgent:
 
 def _let_take_steps(agent: BaseAgent, copied: BaseAgent, steps: ModelSteps) -> None:
     if isinstance(agent, LlmAgent):
-        copied.model = StepModel.wrap(agent.canonical_model, steps, f"{agent.name}/")
+        copied.model = AdkStepModel.wrap(agent.canonical_model, steps, f"{agent.name}/")
         authors = agent.canonical_before_tool_callbacks
         copied.before_tool_callback = [*authors, _make_caller(steps)]
     for below, copied_below in zip(agent.sub_agents, copied.sub_agents, strict=True):
         _let_take_steps(below, copied_below, steps)
 
 
-class StepModel(BaseLlm):
+class AdkStepModel(BaseLlm):
     """A model whose answers are steps."""
 
     _llm: BaseLlm = PrivateAttr()
@@ -56,7 +56,7 @@ class StepModel(BaseLlm):
     _place: str = PrivateAttr()
 
     @classmethod
-    def wrap(cls, llm: BaseLlm, steps: ModelSteps, place: str) -> StepModel:
+    def wrap(cls, llm: BaseLlm, steps: ModelSteps, place: str) -> AdkStepModel:
         """Return a model whose answers are steps of the agent of that name."""
         made = cls(model=llm.model)
         made._llm, made._steps, made._place = llm, steps, place

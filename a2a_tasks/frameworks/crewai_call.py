@@ -11,7 +11,7 @@ from crewai.core.providers.human_input import SyncHumanInputProvider, reset_prov
 
 from a2a_tasks.agents import Turn, data, text
 from a2a_tasks.agents.emission import Chunk, Emission
-from a2a_tasks.frameworks.crewai_steps import CrewSteps, TurnEnded, copy_crew
+from a2a_tasks.frameworks.crewai_steps import CrewSteps, CrewStopped, copy_crew
 from a2a_tasks.frameworks.model_agent import resolve
 from a2a_tasks.frameworks.model_call import ModelCall, count_artifacts
 from a2a_tasks.frameworks.openai_words import find_cause_words
@@ -42,7 +42,7 @@ class FeedbackProvider(SyncHumanInputProvider):
             feedback = next(self._given, None)
             if feedback is None:
                 self.waits = True
-                raise TurnEnded
+                raise CrewStopped
             if feedback.strip(" .!").lower() in CONTENT:
                 context.ask_for_human_input = False
             else:
@@ -90,7 +90,7 @@ class CrewCall(ModelCall):
             token = set_provider(provider)
             try:
                 return crew.kickoff(dict(self._kept["inputs"]))
-            except TurnEnded:
+            except CrewStopped:
                 return None
             finally:
                 reset_provider(token)

@@ -23,13 +23,13 @@ from pydantic import BaseModel, PrivateAttr
 from a2a_tasks.frameworks.model_steps import ModelAnswer, ModelSteps
 from a2a_tasks.protocol.jsontext import write
 
-__all__ = ["CrewSteps", "TurnEnded", "copy_crew"]
+__all__ = ["CrewSteps", "CrewStopped", "copy_crew"]
 
 #: The steps that get the words of the model, and the words so far.
 LISTENER: ContextVar[list[Any] | None] = ContextVar("listener", default=None)
 
 
-class TurnEnded(BaseException):
+class CrewStopped(BaseException):
     """The turn is over, or waits for the client. No handler for errors of agents takes it for one."""
 
 
@@ -44,17 +44,17 @@ class CrewSteps(ModelSteps):
         self.stopped = False
 
     def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Wait in the thread of the crew for work on the event loop. Raises TurnEnded."""
+        """Wait in the thread of the crew for work on the event loop. Raises CrewStopped."""
         if self.stopped:
             work.close()
-            raise TurnEnded
+            raise CrewStopped
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         self._waits.add(future)
         try:
             return future.result()
         except BaseException:
             if self.stopped:
-                raise TurnEnded from None
+                raise CrewStopped from None
             raise
         finally:
             self._waits.discard(future)

@@ -28,7 +28,7 @@ from pydantic_ai.exceptions import (
 from a2a_tasks.agents import Turn, data, file, text
 from a2a_tasks.agents.emission import Chunk, Emission
 from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
-from a2a_tasks.frameworks.pydantic_ai_messages import MessageStore, make_prompt
+from a2a_tasks.frameworks.pydantic_ai_messages import TypedMessageStore, make_prompt
 from a2a_tasks.frameworks.pydantic_ai_output import ModelOutput
 from a2a_tasks.frameworks.pydantic_ai_question import make_question, read_results
 from a2a_tasks.frameworks.pydantic_ai_steps import StepBackend, TurnDurability
@@ -63,7 +63,7 @@ class PydanticAICall(ModelCall):
     ) -> None:
         self._agent, self._turn, self._deps = agent, turn, deps
         self._streams, self._model_seconds = streams, model_seconds
-        self._store = MessageStore(turn)
+        self._store = TypedMessageStore(turn)
         self._output: ModelOutput
         self._work: asyncio.Task[AgentRunResult[Any]]
 

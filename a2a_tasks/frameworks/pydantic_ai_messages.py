@@ -19,7 +19,7 @@ from a2a_tasks.agents import AgentError, Part, Turn
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import UNSET
 
-__all__ = ["MessageStore", "make_prompt"]
+__all__ = ["TypedMessageStore", "make_prompt"]
 
 #: The key of the list in the conversation, and of the waiting messages in the memory of the task.
 KEY = "pydantic_ai"
@@ -28,7 +28,7 @@ MAX_BYTES_WITH_FILES = 512 * 1024
 _requests = TypeAdapter(DeferredToolRequests)
 
 
-class MessageStore:
+class TypedMessageStore:
     """The messages of a conversation.
 
     Those of a task that waits for an answer stay with the task until it has one. Other tasks of the conversation could

@@ -39,10 +39,10 @@ def add_steps(agent: Agent) -> None:
 
 def _use_steps(context: InvokeModelContext) -> InvokeModelContext:
     steps = context.invocation_state.get(STEPS)
-    return context.replace(model=StepModel(context.model, steps)) if steps else context
+    return context.replace(model=StrandsStepModel(context.model, steps)) if steps else context
 
 
-class StepModel(Model):
+class StrandsStepModel(Model):
     """A model whose answers are steps."""
 
     def __init__(self, model: Model, steps: ModelSteps) -> None:

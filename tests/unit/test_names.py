@@ -114,7 +114,7 @@ VERBS = frozenset(
         "write",
     ]
 )
-#: Names that Django, asyncio, grpclib and the interface of agents give.
+#: Names that Django, asyncio, grpclib, frameworks and the interface of agents give.
 GIVEN = frozenset(
     [
         "connection_lost",
@@ -124,6 +124,8 @@ GIVEN = frozenset(
         "lookup_allowed",
         "pause_writing",
         "resume_writing",
+        "structured_output",
+        "supports_function_calling",
         "unacked_size",
         "working",
     ]
