@@ -45,10 +45,7 @@ def test_a_trace_stands_below_its_line_as_it_is() -> None:
 
 def test_every_line_of_the_host_is_written_so() -> None:
     formatters: Any = settings.LOGGING["formatters"]
-    assert (
-        formatters["line"]["()"]
-        == f"{SingleLineFormatter.__module__}.{SingleLineFormatter.__name__}"
-    )
+    assert formatters["line"]["()"] is SingleLineFormatter
 
 
 def test_what_django_refuses_of_a_client_is_one_line_and_no_error(

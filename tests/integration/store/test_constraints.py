@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from a2a_tasks.models import (
     AgentSwitch,
+    AgentVersion,
     Artifact,
     Context,
     ConversationList,
@@ -97,6 +98,19 @@ def negative_days() -> object:
     return TenantRetention.objects.create(tenant="acme", days=-1)
 
 
+def negative_canary() -> None:
+    AgentSwitch.objects.create(slug="demo", canary_percent=-1)
+
+
+def canary_above_all() -> None:
+    AgentSwitch.objects.create(slug="demo", canary_percent=100.5)
+
+
+def second_announcement() -> None:
+    for environment in ("adk", "strands"):
+        AgentVersion.objects.create(slug="demo", version="1.0", environment=environment)
+
+
 def negative_limit() -> object:
     return AgentSwitch.objects.create(slug="demo", by="user:1", max_running=-1)
 
@@ -133,6 +147,8 @@ CASES: dict[str, list[Callable[[], object]]] = {
     "held_once_at_a_time": [second_hold],
     "days_are_not_negative": [negative_days],
     "a_limit_is_not_negative": [negative_limit],
+    "a_canary_gets_at_most_all": [negative_canary, canary_above_all],
+    "a_version_is_announced_once": [second_announcement],
 }
 
 
