@@ -33,6 +33,7 @@ class TestFolder:
         assert "host(" in (folder / "agents.py").read_text("utf-8")
         assert list(folder.glob("test_*.py"))
 
+    @pytest.mark.checkout
     def test_its_adapter_is_named_like_it(self, folder: Path) -> None:
         assert (ROOT / "a2a_tasks" / "frameworks" / f"{folder.name}.py").exists()
 
