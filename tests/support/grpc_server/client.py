@@ -18,7 +18,7 @@ from a2a_tasks.bindings.grpc.call import Handler
 
 __all__ = ["HEADERS", "PATIENCE", "Client", "connected", "framed", "served"]
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 HEADERS = {
     ":method": "POST",
     ":scheme": "http",
