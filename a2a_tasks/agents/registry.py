@@ -29,7 +29,6 @@ __all__ = [
     "find",
     "find_of_host",
     "find_own",
-    "has_versions",
     "list_own",
 ]
 
@@ -80,8 +79,11 @@ def _off() -> set[str]:
     return list_disabled() | switches.off()
 
 
-def _find_serving(slug: str) -> Agent | None:
-    """Return the version that serves: the one that operators chose, else this process's, else the oldest that is alive."""
+def find_hosted(slug: str) -> Agent | None:
+    """Return the agent of that slug, on or off, in the version that serves.
+
+    This is the version that operators chose, else that of this process, else the oldest with a living worker.
+    """
     own, chosen = _found.get(slug), switches.find(slug).version
     if own is not None and chosen in {"", own.version}:
         return own
@@ -101,12 +103,7 @@ def choose(slug: str, conversation: str) -> Agent | None:
             return own
         if canary is not None and canary.is_live:
             return canary.agent
-    return _find_serving(slug)
-
-
-def has_versions(slug: str) -> bool:
-    """Return whether conversations with this agent need to be kept to a version."""
-    return versions.has(slug)
+    return find_hosted(slug)
 
 
 def list_failing_versions() -> list[tuple[str, str]]:
@@ -122,13 +119,13 @@ def list_failing_versions() -> list[tuple[str, str]]:
 def agents() -> list[Agent]:
     """Return the agents that are on, ordered by slug."""
     off = _off()
-    found = (_find_serving(slug) for slug in slugs() if slug not in off)
+    found = (find_hosted(slug) for slug in slugs() if slug not in off)
     return [agent for agent in found if agent is not None]
 
 
 def find(slug: str) -> Agent | None:
     """Return the agent of that slug, if it is on."""
-    return None if slug in _off() else _find_serving(slug)
+    return None if slug in _off() else find_hosted(slug)
 
 
 def has_listed() -> bool:
@@ -139,11 +136,6 @@ def has_listed() -> bool:
 def slugs() -> list[str]:
     """Return the slugs of all agents that this process knows, on or off."""
     return sorted(_found.keys() | versions.list_slugs())
-
-
-def find_hosted(slug: str) -> Agent | None:
-    """Return the agent of that slug, on or off: for runs that were accepted while it was on."""
-    return _find_serving(slug)
 
 
 def find_own(slug: str) -> Agent | None:

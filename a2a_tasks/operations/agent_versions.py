@@ -30,7 +30,7 @@ async def find_route(
     The conversation keeps the version with which it begins. An agent without announced versions costs no query.
     """
     slug = agent.slug
-    if not registry.has_versions(slug):
+    if not versions.has(slug):
         return MessageRoute(agent, switches.queue_of(agent))
     pinned = await _find(scope, task_id, context_id)
     if pinned is None:
