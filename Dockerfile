@@ -1,13 +1,13 @@
 # One image for every process of the host; docker-compose.yml says which command each one runs.
-# tests/campaigns/containers does what is written here, without an engine.
+# tests/campaigns/containers executes these lines without a container engine.
 ARG PYTHON_VERSION=3.11
 
-# The packages that the host needs, without pip. What only builds them stays in this stage.
+# The packages that the host needs, in a virtual environment without pip. Files of the build stay in this stage.
 FROM python:${PYTHON_VERSION}-slim AS packages
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /build
 COPY requirements.txt requirements-sso.txt ./
-# --build-arg SSO=1: with single sign-on and the second factor of the admin.
+# --build-arg SSO=1 adds the packages for single sign-on and for the second factor of the admin.
 ARG SSO=
 RUN python -m venv --without-pip /opt/packages
 RUN pip --python /opt/packages/bin/python install --requirement requirements.txt ${SSO:+--requirement requirements-sso.txt}
@@ -19,7 +19,7 @@ ENV HOST=0.0.0.0 PORT=8000 VAR_DIR=/tmp/var FILE_STORAGE_OPTIONS='{"location": "
 RUN useradd --system --uid 10001 --no-create-home host
 RUN install --directory --owner=host --mode=700 /srv/files
 WORKDIR /host
-# The packages change less often than the code: a layer of their own.
+# The packages change less often than the code, so they have a layer of their own.
 COPY --from=packages /opt/packages /opt/packages
 COPY manage.py ./
 COPY a2a_host a2a_host

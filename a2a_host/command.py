@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def become(*arguments: str) -> None:
-    """Become a command of the project in the working directory. SystemExit if there is none."""
+    """Replace this process by a command of the project in the working directory. SystemExit if there is no project."""
     os.execv(sys.executable, command(*arguments))  # noqa: S606  # nosec B606 - it gets the signals
 
 

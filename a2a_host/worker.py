@@ -18,7 +18,7 @@ from django.core.management import execute_from_command_line
 
 __all__ = ["main"]
 
-#: Options of the worker: threads, since runs share one event loop, and no talk between workers.
+#: Options of the worker: threads, because runs share one event loop, and no messages between workers.
 OPTIONS = ("-P", "threads", "-c", "2", "--without-gossip", "--without-mingle")
 
 

@@ -22,8 +22,8 @@ def _on_loading(**_: Any) -> None:
         raise SystemExit(f"The host cannot start. {fault}") from None
 
 
-# Before the application is made: Celery then prepares it for Django, with a handler that comes after the one above, and
-# leaves the working directory in the path.
+# Set before the application is made: Celery then prepares it for Django, with a handler that runs after the one above,
+# and keeps the working directory in the path.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
 
 from a2a_tasks.execution.celery_app import app  # noqa: E402 - see above
@@ -122,7 +122,7 @@ def _on_shutting_down(**_: Any) -> None:
 
 @signals.beat_init.connect  # type: ignore[untyped-decorator]
 def _on_beat(**_: Any) -> None:
-    """List beat among the workers. Refuse to start without tables. Each bell that it rings is a heartbeat."""
+    """List beat among the workers. Refuse to start without tables. Each job that it sends touches the heartbeat file."""
     _refuse_unusable_database()
     from a2a_tasks.execution import heartbeat  # noqa: PLC0415 - they need the apps
     from a2a_tasks.execution.presence import Presence  # noqa: PLC0415

@@ -273,8 +273,8 @@ class HostSettings(Constants, Compatibility):
     RUNS: str = "auto"
     #: Queues that workers take from without `-Q`, separated by commas; empty = every queue that an agent names.
     QUEUES: str = ""
-    #: Name of the environment of a worker whose agents the other processes do not have, such as `crewai`; they learn of
-    #: its agents by announcement. Empty = the worker has the host's own agents.
+    #: Name of the environment of a worker whose agents the other processes do not have, such as `crewai`; the worker
+    #: announces its agents to them. Empty = the worker has the host's own agents.
     ENVIRONMENT: str = ""
     #: Secret with which this environment signs its announcements, of at least 32 characters; empty = unsigned.
     ENVIRONMENT_KEY: str = ""
@@ -358,8 +358,8 @@ class HostSettings(Constants, Compatibility):
     METRICS_PEERS: str = ""
     #: Address where a worker serves its own counters without authentication, `host:port`; empty = nowhere.
     METRICS_LISTEN: str = ""
-    #: File that a worker or beat touches every five seconds as long as its work turns, for health checks of
-    #: containers; empty = none.
+    #: File that a worker or beat touches every five seconds as long as it works, for health checks of containers;
+    #: empty = none.
     HEARTBEAT_FILE: str = ""
     #: Days for which settled deliveries of webhooks are kept, with their attempts; 0 = as long as the task.
     WEBHOOK_RETENTION_DAYS: float = 30.0

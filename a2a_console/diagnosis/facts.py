@@ -148,10 +148,11 @@ class QueuePosition:
     slots: int = 0
     #: The process that served the queue last; set only if no process serves it now.
     last: LostWorker | None = None
-    #: The version of the agent whose queue it is, if it is an announced one, and its environment; empty = was removed.
+    #: The announced version of the agent that the queue belongs to; empty = the queue is not that of a version.
     version: str = ""
+    #: The environment that announced this version; empty = the version was removed.
     environment: str = ""
-    #: Runs of this version "wait" or "fail" without a worker.
+    #: Tasks of this version "wait" or "fail" while it has no worker.
     when_version_is_gone: str = "wait"
 
 

@@ -1,4 +1,6 @@
-"""The cache of the switches of operators and of announced versions of agents in this process: read anew after A2A_CREDENTIAL_SECONDS, or at a hint.
+"""The cache of operators' switches and of announced versions of agents in this process.
+
+It is read again after A2A_CREDENTIAL_SECONDS, or at a hint.
 
 A request waits only briefly for a read. While the database is away, the cached switches stay in force.
 """
@@ -48,9 +50,9 @@ async def fresh() -> None:
 
 
 def refresh() -> None:
-    """Read both at once, in a thread that has a connection."""
+    """Read switches and announced versions now, in a thread that has a connection to the database."""
     switches.put(stored.read_switches())
-    if not conf.ENVIRONMENT:  # an environment of its own serves nobody
+    if not conf.ENVIRONMENT:  # a worker in an environment serves no requests
         versions.put(read_versions())
 
 

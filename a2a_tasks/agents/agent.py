@@ -90,7 +90,7 @@ class Agent:
     after_crash: ClassVar[str] = "resume"
     #: Runs that wait for each other: those of one conversation ("context"), in order of acceptance; "" = of one task.
     one_at_a_time: ClassVar[str] = ""
-    #: Tasks of a version that no worker has any more, in an environment of its own: they "wait", or "fail".
+    #: Tasks of a version in an environment of its own, while no worker has this version: they "wait", or "fail".
     when_version_is_gone: ClassVar[str] = "wait"
     #: Set by `class Base(Agent, abstract=True)`: a base class of other agents that is not hosted itself.
     abstract: ClassVar[bool] = True

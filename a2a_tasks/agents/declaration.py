@@ -38,7 +38,7 @@ MAX_QUEUE_LENGTH = 64
 #: The longest declaration in bytes, and the deepest nesting of a parameter of an extension.
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
-#: The longest text that says which host has written a manifest.
+#: The longest text in `Manifest.host`.
 MAX_HOST_LENGTH = 32
 SIGNATURE = re.compile(r"([0-9a-f]{64})?")
 
@@ -83,7 +83,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The agents of an environment, as `a2a-host manifest` writes them."""
 
     format: int
-    #: The version of the host that wrote it: an older host does not read it.
+    #: The version of a2a-host that wrote it. A host of an older minor version refuses it.
     host: str
     environment: str
     agents: tuple[msgspec.Raw, ...]
@@ -111,7 +111,7 @@ def name_queue(slug: str, version: str) -> str:
 
 
 def declare(agent: Agent) -> Declaration:
-    """Return what an agent declares. Raises UnfitManifest if it could not be hosted."""
+    """Return what an agent declares. Raises UnfitManifest if the agent could not be hosted."""
     values: dict[str, Any] = {}
     for field in msgspec.structs.fields(Declaration):
         value = getattr(agent, field.name)
@@ -130,7 +130,7 @@ def read_declaration(text: bytes) -> Declaration:
     try:
         made = msgspec.json.decode(text, type=Declaration)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
-        raise UnfitManifest(f"it is not the declaration of an agent: {fault}") from None
+        raise UnfitManifest(f"this is not the declaration of an agent: {fault}") from None
     _refuse_unfit(made, [*AnnouncedAgent(made, "").check(), *_check_access(made)])
     return made
 
@@ -187,21 +187,23 @@ def read_manifest(text: bytes, *, host: str) -> Manifest:
     try:
         made = msgspec.json.decode(text, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
-        raise UnfitManifest(f"it is not a manifest of agents: {fault}") from None
+        raise UnfitManifest(f"this is not a manifest of agents: {fault}") from None
     if len(made.host) > MAX_HOST_LENGTH or not _parse(made.host):
         raise UnfitManifest(f"{made.host[:50]!r} is not the version of a host")
     refuse_newer(made.host, host)
     if made.format != FORMAT:
-        raise UnfitManifest(f"its format is {made.format}, and this host reads {FORMAT}")
+        raise UnfitManifest(
+            f"the format of the manifest is {made.format}, but this host reads {FORMAT}"
+        )
     if not ENVIRONMENT.fullmatch(made.environment):
         raise UnfitManifest(f"{made.environment[:80]!r} is not the name of an environment")
     if not all(map(SIGNATURE.fullmatch, made.signatures)):
-        raise UnfitManifest("its signatures are not 64 hexadecimal digits each")
+        raise UnfitManifest("each signature of the manifest must have 64 hexadecimal digits")
     return made
 
 
 def refuse_newer(writer: str, host: str) -> None:
-    """Raise UnfitManifest if the writer is a newer minor version than this host."""
+    """Raise UnfitManifest if the version of the writer is a newer minor version than that of this host."""
     if _parse(writer)[:2] > _parse(host)[:2]:
         needed = ".".join(map(str, _parse(writer)[:2]))
         raise UnfitManifest(f"it needs a2a-host {needed} or newer, and this host is {host}")

@@ -2,7 +2,7 @@
 
 Agents of other environments are known by their announcements (`versions.py`). An agent may have several versions: that
 of the code of this process, if there is one, and announced ones. One of them serves: its card is the agent's card, and
-new conversations get it, except for the share of a canary.
+it gets the new conversations, except for the share of a canary.
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ def list_own() -> list[Agent]:
 def queues() -> list[str]:
     """Return the default queues of a worker: A2A_QUEUES, or the queues of all its agents and of the host's own jobs.
 
-    In an environment of its own each version of an agent has a queue, and the jobs are left to the host's workers, even
-    if A2A_QUEUES was copied from there.
+    In an environment of its own each version of an agent has a queue, and the jobs are left to the host's workers. It
+    ignores A2A_QUEUES, which may be a copy of the host's.
     """
     if conf.ENVIRONMENT:
         return sorted(own_queues())

@@ -49,5 +49,5 @@ def find(slug: str, version: str) -> AnnouncedVersion | None:
 
 
 def place(conversation: str) -> float:
-    """Return the place of a conversation between 0 and 100, always the same: canaries take those below their percentage."""
+    """Return the hash of a conversation's id as a number from 0 to 100: a canary gets those below its percentage."""
     return int.from_bytes(hashlib.sha256(conversation.encode()).digest()[:8]) / 2**64 * 100

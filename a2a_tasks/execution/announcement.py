@@ -1,4 +1,4 @@
-"""The announcement of the agents of an environment of its own, to the processes that do not have their code."""
+"""The announcement of agents in an environment of its own, to the processes that do not have their code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make_manifest() -> Manifest:
             "A2A_ENVIRONMENT must name the environment, by 1 to 64 letters, digits, dots, hyphens and underscores"
         )
     if 0 < len(key) < MIN_LENGTH:
-        raise UnfitManifest(f"A2A_ENVIRONMENT_KEY must have {MIN_LENGTH} characters, at least")
+        raise UnfitManifest(f"A2A_ENVIRONMENT_KEY must have at least {MIN_LENGTH} characters")
     texts = [msgspec.json.encode(declare(agent)) for agent in registry.list_own()]
     return Manifest(
         format=FORMAT,
@@ -53,7 +53,7 @@ def announce_manifest(manifest: Manifest) -> list[str]:
     """Store the agents of a manifest, each by itself; return their names. Raises UnfitManifest, Overloaded."""
     signatures = manifest.signatures or ("",) * len(manifest.agents)
     if len(signatures) != len(manifest.agents):
-        raise UnfitManifest("it has not one signature for each agent")
+        raise UnfitManifest("the manifest must have one signature for each agent")
     names = []
     for text, signature in zip(manifest.agents, signatures, strict=True):
         made = run_here(
@@ -71,7 +71,7 @@ def announce_agents() -> None:
     """Announce the agents of this worker, before it takes runs; waits while the database is away. Raises UnfitManifest."""
     if not float(conf.PRESENCE_SECONDS):
         raise UnfitManifest(
-            "A2A_PRESENCE_SECONDS is 0, so the host would not learn that they have a worker"
+            "A2A_PRESENCE_SECONDS is 0, so the host would not learn that the agents have a worker"
         )
     manifest = make_manifest()
     with act_as(lambda: f"environment:{manifest.environment}"):

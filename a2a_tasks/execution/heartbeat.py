@@ -1,5 +1,6 @@
-"""The heartbeat of a worker or beat: a file that is touched as long as its work turns. Health checks of containers look at
-the age of the file, which needs no process of Python and no answer of a broker.
+"""The heartbeat file of a worker or beat: the process touches it as long as it works.
+
+Health checks of containers look at the age of the file. This needs neither a Python process nor the broker.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def touch() -> None:
 
 
 async def begin() -> None:
-    """Touch the file for as long as this event loop turns, until the helpers of the process stop."""
+    """Touch the file as long as this event loop runs, until the helpers of the process stop."""
     if conf.HEARTBEAT_FILE:
         task = asyncio.create_task(_for_ever())
 

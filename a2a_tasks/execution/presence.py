@@ -71,9 +71,8 @@ class Presence:
         _write(workers.forget_old)
         while not self._ended.is_set():
             _write(workers.beat, self._make_beat())
-            if (
-                self._kind is WorkerKind.PUSHER
-            ):  # it takes no requests and no runs, which refresh them elsewhere
+            # In other processes requests and runs refresh the cache; a pusher has neither.
+            if self._kind is WorkerKind.PUSHER:
                 _write(switch_cache.refresh)
             self._due.wait(float(conf.PRESENCE_SECONDS))
             self._due.clear()

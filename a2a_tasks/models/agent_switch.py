@@ -24,8 +24,9 @@ class AgentSwitch(models.Model):
     max_running = models.IntegerField(null=True, blank=True)
     #: The queue of its runs; empty = the queue that its class names.
     queue = models.CharField(max_length=64, blank=True, default="")
-    #: The version that serves; empty = the host chooses. And the one before, to which a roll-back returns; null = none.
+    #: The version that serves; empty = the host chooses.
     version = models.CharField(max_length=32, blank=True, default="", db_default="")
+    #: The version that served before, to which a roll-back returns; null = none.
     version_before = models.CharField(max_length=32, null=True, blank=True)  # noqa: DJ001 - null and empty differ
     #: The version that gets a share of the new conversations, in percent; empty = none.
     canary = models.CharField(max_length=32, blank=True, default="", db_default="")

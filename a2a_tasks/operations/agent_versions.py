@@ -15,7 +15,7 @@ __all__ = ["MessageRoute", "find_route"]
 
 
 class MessageRoute(NamedTuple):
-    """The version of the agent that answers, the queue of its run, and rows that are written with the message."""
+    """The version of the agent that answers, the queue of its run, and functions that write rows with the message."""
 
     agent: Agent
     queue: str

@@ -1,4 +1,4 @@
-"""The judgement of announced versions of agents: rows that do not fit their environment or this host are not served."""
+"""The check of announced versions of agents: a row with a wrong signature, or of a newer host, is not served."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ def find_fault(row: AgentVersion) -> str:
     except UnfitManifest as fault:
         return str(fault)
     whole = (made.slug, made.version, digest(text)) == (row.slug, row.version, row.digest)
-    return "" if whole else "its row was altered"
+    return "" if whole else "its row was changed after the announcement"

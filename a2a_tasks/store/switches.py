@@ -137,7 +137,7 @@ def roll_back(slug: str, reason: str = "", *, seen: str | None = None) -> bool:
 def _roll_back(slug: str, reason: str, seen: str | None) -> bool:
     row = AgentSwitch.objects.select_for_update().filter(slug=slug).first()
     if seen is not None and seen != identify_choice(row or AgentSwitch(slug=slug)):
-        raise ValueError("The versions were switched at this moment: look at them again")
+        raise ValueError("The versions have changed since you opened the page: look at them again")
     if row is None or (not row.canary and row.version_before is None):
         return False
     values: dict[str, Any] = {"canary": "", "canary_percent": 0.0}
@@ -154,7 +154,7 @@ def identify_choice(row: AgentSwitch) -> str:
 
 
 def refuse_unknown(slug: str, version: str) -> None:
-    """Raise ValueError for a version that the host does not have or serve; empty = that which the host chooses."""
+    """Raise ValueError for a version that the host does not have or serve; empty = the host chooses."""
     own = registry.find_of_host(slug)
     announced = AgentVersion.objects.filter(slug=slug)
     if own is None and not announced.exists():

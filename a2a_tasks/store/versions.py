@@ -82,8 +82,8 @@ def announce(text: bytes, *, environment: str, host: str, signature: str = "") -
     """Store the declaration of an agent, as JSON, for the processes that do not have its code.
 
     An environment may change the card of a version that it has announced. Another environment may do so only while no
-    worker that has the version is alive, or may be starting. Raises UnfitManifest with the reason; a refusal for the sake
-    of an earlier announcement is in the audit log, too.
+    worker that has the version is alive, or may be starting. Raises UnfitManifest with the reason. If an earlier
+    announcement is the reason, the audit log has an entry, too.
     """
     made = read_declaration(text)
     # A manifest may be indented, and the signature is that of this form.
@@ -115,7 +115,7 @@ def _store(made: Declaration, text: bytes, *, environment: str, host: str, signa
         if row.environment != environment and row.digest != values["digest"]:
             raise UnfitManifest(
                 f"the environment {row.environment} has announced version {made.version} of the agent {made.slug} "
-                "with another card, and its workers are alive or start: give this one another version"
+                "with another card, and its workers are alive or starting: give this one another version"
             )
         if row.signature and not signature:
             raise UnfitManifest(
@@ -214,10 +214,11 @@ class VersionRow(NamedTuple):
     version: str
     #: The environment that announced it; empty = the host's own code.
     environment: str
-    #: Its part in words, or why it is not served.
+    #: Its status in words, or why it is not served.
     standing: str
-    #: The number of living workers that have it, and of unfinished runs in its queue.
+    #: The number of living workers that have it.
     workers: int
+    #: The number of unfinished runs in its queue.
     unfinished: int
 
 
@@ -257,7 +258,7 @@ def _list_versions_of(
 ) -> Iterator[VersionRow]:
     own = registry.find_of_host(slug)
     known = [row.version for row, judged in rows if judged.agent]
-    is_reported = float(conf.PRESENCE_SECONDS) > 0  # as in `read_versions`
+    is_reported = float(conf.PRESENCE_SECONDS) > 0  # else every worker counts as alive
     live = [one for one in known if served[name_queue(slug, one)] or not is_reported]
     default = own.version if own else next(iter(live or known[-1:]), "")
     is_known = switch.version in known or (own is not None and own.version == switch.version)
@@ -349,7 +350,7 @@ def pin(version: str) -> Companion:
 def move_conversations(slug: str, version: str, to: str) -> int:
     """Move all conversations of one version of an agent to another; return their number.
 
-    The version of the host's own code may be named by an empty text, too: then it need not exist any more. Runs that
+    An empty `version` stands for the host's own code, which need not exist any more. Runs that
     wait go with their conversations; a run that a worker holds ends where it is. Each batch is one transaction. Raises
     ValueError for a version that the host does not have, and for two equal ones.
     """
@@ -383,7 +384,10 @@ def move_conversations(slug: str, version: str, to: str) -> int:
 
 
 def _move_all(mine: QuerySet[Context], to: str) -> int:
-    """Keep these conversations to another version; return their number. Once more for those that join meanwhile."""
+    """Keep these conversations to another version; return their number.
+
+    A second pass finds the conversations that joined during the first.
+    """
     moved = 0
     for _ in range(2):
         after = 0

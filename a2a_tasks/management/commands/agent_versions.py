@@ -1,4 +1,4 @@
-"""`manage.py agent_versions`: agents of environments of their own, and which version of an agent serves."""
+"""`manage.py agent_versions`: the versions of agents, their announcements, and the choice of the one that serves."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from a2a_tasks.store import switches, versions
 
 __all__ = ["Command"]
 
-DONE = {True: "Done: every process knows it within seconds.", False: "It is so already."}
+DONE = {
+    True: "Done. All processes apply the change within seconds.",
+    False: "Nothing has changed: this was set already.",
+}
 
 
 class Command(BaseCommand):
-    """The command: it shows and announces versions, and says which of them serves."""
+    """The command: it shows, announces, chooses, moves and removes versions."""
 
-    help = "Show the versions of agents, announce those of another environment, and say which version serves."
+    help = "Show the versions of agents, announce those of an environment, and choose the version that serves."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add a subcommand for each action."""
@@ -36,7 +39,7 @@ class Command(BaseCommand):
         announce.add_argument("file", help="the manifest, or - for the standard input")
         serve = words.add_parser("serve", help="let a version serve new conversations")
         serve.add_argument("agent")
-        serve.add_argument("version", nargs="?", default="", help="none = the host chooses")
+        serve.add_argument("version", nargs="?", default="", help="without it the host chooses")
         canary = words.add_parser("canary", help="give a version a share of new conversations")
         canary.add_argument("agent")
         canary.add_argument("version")
@@ -45,8 +48,8 @@ class Command(BaseCommand):
         back.add_argument("agent")
         move = words.add_parser("move", help="move the conversations of one version to another")
         move.add_argument("agent")
-        move.add_argument("version")
-        move.add_argument("to")
+        move.add_argument("version", help='"" is the host\'s own code')
+        move.add_argument("to", help="the other version")
         forget = words.add_parser("forget", help="remove a version that no worker has")
         forget.add_argument("agent")
         forget.add_argument("version")
@@ -102,5 +105,7 @@ class Command(BaseCommand):
 
     def _forget(self, options: dict[str, Any]) -> None:
         if not versions.forget(options["agent"], options["version"]):
-            raise CommandError("There is no such version")
+            raise CommandError(
+                "The agent has no such version, or it is that of the host's own code."
+            )
         self.stderr.write("Removed.")

@@ -82,7 +82,7 @@ def test_an_environment_needs_a_name(name: str, settings: Any) -> None:
 
 def test_a_short_secret_signs_nothing(settings: Any) -> None:
     settings.A2A_ENVIRONMENT_KEY = "k" * 31
-    with pytest.raises(UnfitManifest, match="must have 32 characters"):
+    with pytest.raises(UnfitManifest, match="must have at least 32 characters"):
         make_manifest()
 
 

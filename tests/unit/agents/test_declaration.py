@@ -135,7 +135,7 @@ def manifest(**members: Any) -> bytes:
     [
         ({"host": "1.3.0"}, "it needs a2a-host 1.3 or newer, and this host is 1.2.7"),
         ({"host": "2.0"}, "needs a2a-host 2.0 or newer"),
-        ({"format": 2}, "its format is 2"),
+        ({"format": 2}, "the format of the manifest is 2"),
         ({"environment": "a b"}, "'a b' is not the name of an environment"),
         ({"environment": ""}, "not the name"),
         ({"agents": {}}, "not a manifest"),
