@@ -239,7 +239,9 @@ class TestVersions:
         page = text(admin_client.get(DEMO))
         (seen,) = re.findall(r'name="seen" value="([^"]*)"', page)
         self.act(admin_client, do="rollback", seen=seen)
-        assert "have changed since you opened the page" in self.act(admin_client, do="rollback", seen=seen)
+        assert "have changed since you opened the page" in self.act(
+            admin_client, do="rollback", seen=seen
+        )
         assert switches.of("demo").version == "2.0"
 
     @pytest.mark.parametrize(
