@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mimetypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,10 +14,9 @@ from pydantic_ai import (
     UserContent,
 )
 
-from a2a_tasks.agents import Part, Turn
-from a2a_tasks.frameworks.message_store import MessageStore
+from a2a_tasks.agents import Turn
+from a2a_tasks.frameworks.message_store import FileContent, MessageStore, read_parts
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.values import UNSET
 
 __all__ = ["TypedMessageStore", "make_prompt"]
 
@@ -76,16 +74,12 @@ def _drop_files(value: Any) -> Any:
 
 async def make_prompt(turn: Turn) -> str | list[UserContent]:
     """Return the message of a turn as a prompt; files by their bytes, which are fetched. Raises FileUnavailable."""
-    prompt = [await _convert(turn, part) for part in turn.parts]
+    prompt = [_convert(part) for part in await read_parts(turn)]
     texts = [content for content in prompt if isinstance(content, str)]
     return "\n".join(texts) if len(texts) == len(prompt) else prompt
 
 
-async def _convert(turn: Turn, part: Part) -> UserContent:
-    if isinstance(part.text, str):
-        return part.text
-    if part.data is not UNSET:
-        return write(part.data).decode()
-    guessed = mimetypes.guess_type(part.filename or "")[0]
-    media_type = part.media_type or guessed or "application/octet-stream"
-    return BinaryContent(await turn.fetch(part), media_type=media_type, identifier=part.filename)
+def _convert(part: str | FileContent) -> UserContent:
+    if isinstance(part, str):
+        return part
+    return BinaryContent(part.content, media_type=part.media_type, identifier=part.filename)
