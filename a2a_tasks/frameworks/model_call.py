@@ -15,7 +15,10 @@ from a2a_tasks.frameworks.output import EmissionQueue
 from a2a_tasks.frameworks.questions import FormQuestion
 from a2a_tasks.protocol.values import UNSET
 
-__all__ = ["ModelCall", "ModelSilent", "Words", "count_artifacts", "limit_silence"]
+__all__ = ["ErrorRow", "ModelCall", "ModelSilent", "Words", "count_artifacts", "limit_silence"]
+
+#: Errors, and the words for clients.
+ErrorRow = tuple[type[Exception] | tuple[type[Exception], ...], str]
 
 
 class Words(StrEnum):
