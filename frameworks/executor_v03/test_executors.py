@@ -226,6 +226,17 @@ async def test_the_context_of_the_call_names_the_caller() -> None:
     assert given[0].user.is_authenticated
 
 
+async def test_data_that_are_no_object_are_wrapped() -> None:
+    given: list[Any] = []
+
+    async def work(context: RequestContext, queue: EventQueue) -> None:
+        given.extend(part.root.data for part in context.message.parts)
+
+    with hosted(Scripted(work)) as agent:
+        await converse(agent, [data([1, 2])])
+    assert given == [{"value": [1, 2]}]
+
+
 async def test_two_messages_of_a_talk_are_two_tasks() -> None:
     talk = Talk(registry.find_hosted("poem-03"))
     asked = await talk.say("x")
