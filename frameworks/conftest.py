@@ -13,7 +13,7 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "frameworks.settings"
 import django
 import pytest
 
-pytest.register_assert_rewrite("frameworks.contract")
+pytest.register_assert_rewrite("frameworks.contract", "tests.support.model_memory")
 django.setup()
 
 from django.core.management import call_command

@@ -17,6 +17,7 @@ from tests.model_server import ModelServer
 from tests.support.execution.host import Client, client_state, hosting, runner, tools_told
 from tests.support.execution.waiting import until
 from tests.support.frameworks import (
+    PAY,
     has_artifacts,
     has_said,
     question_of,
@@ -25,11 +26,10 @@ from tests.support.frameworks import (
     text_of,
     usage_of,
 )
+from tests.support.model_memory import MemoryContract
 
-PAY = 'CALL pay {"amount": 7}\nSAY it is done: $RESULT'
 
-
-class Contract:
+class Contract(MemoryContract):
     """The tests."""
 
     #: The folder of the framework, and the slug of its agent.
@@ -39,10 +39,6 @@ class Contract:
     refusal: ClassVar[tuple[str, Any]] = ("No, too much", "No, too much")
     #: What the model is told then.
     told: ClassVar[str] = "No, too much"
-
-    def write(self, result: Any) -> str:
-        """Return the result of a tool as the model gets it."""
-        return str(result)
 
     @pytest.fixture
     def agent(self, model: ModelServer, ledger: Path) -> Agent:
@@ -95,32 +91,6 @@ class Contract:
         assert used["requests"] == model.counts["requests"] == 3
         assert used["inputTokens"] == model.counts["input_tokens"]
         assert used["outputTokens"] == model.counts["output_tokens"]
-
-    async def test_the_second_task_of_a_conversation_knows_the_first(self, agent: Agent) -> None:
-        client = Client(agent)
-        async with hosting():
-            first = await client.send("SAY I heard $USERS")
-        async with hosting():  # another runner
-            second = await client.send("SAY I heard $USERS", context_id=first.context_id)
-            failed = await client.send("FAIL 400", context_id=first.context_id)
-            third = await client.send("SAY I heard $USERS", context_id=first.context_id)
-            other = await client.send("SAY I heard $USERS")
-        said = [text_of(task) for task in (first, second, third, other)]
-        assert said == [["I heard 1"], ["I heard 2"], ["I heard 3"], ["I heard 1"]]
-        assert failed.status.state.word == "failed"
-
-    async def test_other_tasks_of_the_conversation_go_on_while_one_waits(
-        self, client: Client
-    ) -> None:
-        asked = await client.send(PAY)
-        other = await client.send("SAY I heard $USERS", context_id=asked.context_id)
-        done = await client.send("yes", task_id=asked.id)
-        last = await client.send("SAY I heard $USERS", context_id=asked.context_id)
-        assert [text_of(task)[0] for task in (other, done, last)] == [
-            "I heard 1",
-            f"it is done: {self.write('paid 7')}",
-            "I heard 3",
-        ]
 
     async def test_the_client_allows_a_call_in_another_runner(
         self, model: ModelServer, agent: Agent, ledger: Path

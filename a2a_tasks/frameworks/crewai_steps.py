@@ -6,6 +6,7 @@ A crew works in a thread; the steps are taken on the event loop.
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 from collections import Counter
 from collections.abc import Coroutine
@@ -117,8 +118,8 @@ class StepLLM(BaseLLM):
     def call(self, messages: Any, **about: Any) -> Any:
         """Return the answer of the model: its text, its calls of tools, or an object of the wanted type."""
         kind: Any = about.get("response_model")
-        ask = self._ask(messages, about)
-        stored = self._steps.wait(self._steps.ask_model(lambda: ask, place=self._place))
+        ask = functools.partial(self._ask, messages, about)
+        stored = self._steps.wait(self._steps.ask_model(ask, place=self._place))
         return kind.model_validate(stored["object"]) if "object" in stored else stored["answer"]
 
     async def _ask(self, messages: Any, about: dict[str, Any]) -> ModelAnswer:

@@ -17,14 +17,12 @@ from langchain_core.exceptions import (
     OutputParserException,
 )
 
-from a2a_tasks.frameworks.model_call import Words
+from a2a_tasks.frameworks.model_call import ErrorRow, Words
 
-__all__ = ["LANGCHAIN_WORDS", "Row"]
+__all__ = ["LANGCHAIN_WORDS"]
 
-#: Errors, and the words for clients.
-Row = tuple[type[Exception] | tuple[type[Exception], ...], str]
 #: The most specific first.
-LANGCHAIN_WORDS: tuple[Row, ...] = (
+LANGCHAIN_WORDS: tuple[ErrorRow, ...] = (
     (ModelRateLimitError, Words.BUSY),
     ((ModelAuthenticationError, ModelPermissionDeniedError, ModelNotFoundError), Words.UNUSABLE),
     (ContextOverflowError, Words.TOO_LONG),

@@ -17,13 +17,13 @@ from langgraph.types import Command, StateSnapshot, StreamMode
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.emission import Chunk, Emission
 from a2a_tasks.agents.visibility import is_shared
-from a2a_tasks.frameworks.langchain_words import LANGCHAIN_WORDS, Row
+from a2a_tasks.frameworks.langchain_words import LANGCHAIN_WORDS
 from a2a_tasks.frameworks.langgraph_messages import make_emission, make_part
 from a2a_tasks.frameworks.langgraph_output import GraphOutput
 from a2a_tasks.frameworks.langgraph_question import describe, make_question
 from a2a_tasks.frameworks.langgraph_saver import TurnSaver
 from a2a_tasks.frameworks.model_agent import resolve
-from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
+from a2a_tasks.frameworks.model_call import ErrorRow, ModelCall, ModelSilent, Words, count_artifacts
 from a2a_tasks.frameworks.questions import FormQuestion
 from a2a_tasks.protocol.jsontext import write
 
@@ -32,7 +32,7 @@ __all__ = ["GraphCall", "find_unfit"]
 #: The key of the state in the memory of the conversation, and of a task that waits.
 KEY = "langgraph"
 #: Errors of the framework and the words for clients.
-WORDS: tuple[Row, ...] = (
+WORDS: tuple[ErrorRow, ...] = (
     *LANGCHAIN_WORDS,
     (ModelSilent, Words.SILENT),
     (GraphRecursionError, "This message needs more steps than one message may take."),

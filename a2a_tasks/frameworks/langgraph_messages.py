@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import mimetypes
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,8 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from a2a_tasks.agents import Part, Turn, data, text
 from a2a_tasks.agents.emission import Chunk, Emission, StatusUpdate
-from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.values import UNSET
+from a2a_tasks.frameworks.message_store import FileContent, read_parts
 
 __all__ = ["drop_files", "find_messages", "make_emission", "make_json", "make_message", "make_part"]
 
@@ -24,24 +22,20 @@ KINDS = {"image", "audio", "video"}
 
 async def make_message(turn: Turn) -> HumanMessage:
     """Return the message of a turn; files by their bytes, which are fetched. Raises FileUnavailable."""
-    blocks: list[Any] = [await _convert(turn, part) for part in turn.parts]
+    blocks: list[Any] = [_convert(part) for part in await read_parts(turn)]
     if all(block["type"] == "text" for block in blocks):
         return HumanMessage("\n".join(block["text"] for block in blocks))
     return HumanMessage(content=blocks)
 
 
-async def _convert(turn: Turn, part: Part) -> dict[str, Any]:
-    if isinstance(part.text, str):
-        return {"type": "text", "text": part.text}
-    if part.data is not UNSET:
-        return {"type": "text", "text": write(part.data).decode()}
-    guessed = mimetypes.guess_type(part.filename or "")[0]
-    media_type = part.media_type or guessed or "application/octet-stream"
-    kind = media_type.partition("/")[0]
+def _convert(part: str | FileContent) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    kind = part.media_type.partition("/")[0]
     block = {
         "type": kind if kind in KINDS else "file",
-        "base64": base64.b64encode(await turn.fetch(part)).decode(),
-        "mime_type": media_type,
+        "base64": base64.b64encode(part.content).decode(),
+        "mime_type": part.media_type,
     }
     return {**block, "extras": {"filename": part.filename}} if part.filename else block
 

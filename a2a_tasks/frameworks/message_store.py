@@ -18,7 +18,12 @@ class FileContent(NamedTuple):
 
     content: bytes
     media_type: str
-    name: str
+    filename: str | None
+
+    @property
+    def name(self) -> str:
+        """Return the name of the file, or one that says its type."""
+        return self.filename or f"file{mimetypes.guess_extension(self.media_type) or ''}"
 
 
 class MessageStore:
@@ -64,6 +69,5 @@ async def read_parts(turn: Turn) -> list[str | FileContent]:
         else:
             guessed = mimetypes.guess_type(part.filename or "")[0]
             media_type = part.media_type or guessed or "application/octet-stream"
-            name = part.filename or f"file{mimetypes.guess_extension(media_type) or ''}"
-            found.append(FileContent(await turn.fetch(part), media_type, name))
+            found.append(FileContent(await turn.fetch(part), media_type, part.filename))
     return found

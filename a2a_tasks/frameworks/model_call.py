@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from enum import StrEnum
 from typing import Any
 
@@ -14,7 +15,10 @@ from a2a_tasks.frameworks.output import EmissionQueue
 from a2a_tasks.frameworks.questions import FormQuestion
 from a2a_tasks.protocol.values import UNSET
 
-__all__ = ["ModelCall", "ModelSilent", "Words", "count_artifacts"]
+__all__ = ["ErrorRow", "ModelCall", "ModelSilent", "Words", "count_artifacts", "limit_silence"]
+
+#: Errors, and the words for clients.
+ErrorRow = tuple[type[Exception] | tuple[type[Exception], ...], str]
 
 
 class Words(StrEnum):
@@ -108,6 +112,17 @@ class ModelCall(ABC):
             await asyncio.wait([self._work], timeout=seconds)
         if self._work.done() and not self._work.cancelled():
             self._work.exception()  # asyncio would log it otherwise
+
+
+@asynccontextmanager
+async def limit_silence(seconds: float) -> AsyncIterator[Callable[[], None]]:
+    """Limit the silence of a model in a block, which gets a function to call at each sign of life. Raises ModelSilent."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            yield lambda: limit.reschedule(loop.time() + seconds)
+    except TimeoutError as fault:
+        raise ModelSilent(f"the model was silent for {seconds} s") from fault
 
 
 async def count_artifacts(turn: Turn) -> int:

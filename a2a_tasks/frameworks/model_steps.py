@@ -14,7 +14,7 @@ from typing import Any
 
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.steps import MAX_NAME_LENGTH
-from a2a_tasks.frameworks.model_call import ModelSilent
+from a2a_tasks.frameworks.model_call import limit_silence
 from a2a_tasks.frameworks.output import OutputQueue, make_call, make_result
 
 __all__ = ["ModelAnswer", "ModelSteps", "ToolFailed", "name_step"]
@@ -55,14 +55,13 @@ class ModelSteps:
         self._answers: Counter[str] = Counter()
         #: Agents that work side by side speak one after the other.
         self._turn_to_speak = asyncio.Lock()
-        #: The limit of the model's silence, while a request is under way.
-        self._silence: asyncio.Timeout | None = None
+        #: Notes a sign of life of the model, while a request is under way.
+        self._note: Callable[[], None] | None = None
 
     def hear(self, text: str = "") -> None:
         """Take a sign of life of the model, with a piece of its answer if there is one."""
-        if self._silence is not None:
-            now = asyncio.get_running_loop().time()
-            self._silence.reschedule(now + self._model_seconds)
+        if self._note is not None:
+            self._note()
         if text:
             self.output.write(text)
 
@@ -97,12 +96,10 @@ class ModelSteps:
     async def _request(self, request: Callable[[], Awaitable[ModelAnswer]]) -> ModelAnswer:
         self.output.begin_response()
         try:
-            async with asyncio.timeout(self._model_seconds) as self._silence:
+            async with limit_silence(self._model_seconds) as self._note:
                 answer = await request()
-        except TimeoutError as fault:
-            raise ModelSilent(f"the model was silent for {self._model_seconds} s") from fault
         finally:
-            self._silence = None
+            self._note = None
         self._turn.usage(
             model=answer.model,
             input_tokens=answer.input_tokens,

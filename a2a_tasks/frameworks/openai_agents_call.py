@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
@@ -30,13 +29,13 @@ from pydantic_core import to_jsonable_python
 
 from a2a_tasks.agents import Part, Turn, data, text
 from a2a_tasks.agents.emission import Chunk, Emission
-from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
+from a2a_tasks.frameworks.model_call import ErrorRow, ModelCall, Words, count_artifacts
 from a2a_tasks.frameworks.openai_agents_answer import read_text
 from a2a_tasks.frameworks.openai_agents_copies import RUNNER, AgentCopies
 from a2a_tasks.frameworks.openai_agents_question import describe, make_question
 from a2a_tasks.frameworks.openai_agents_session import ConversationSession, make_input
 from a2a_tasks.frameworks.openai_agents_steps import STEPS
-from a2a_tasks.frameworks.openai_words import find_api_words
+from a2a_tasks.frameworks.openai_words import OPENAI_WORDS, find_api_words
 from a2a_tasks.frameworks.output import OutputQueue, make_call, make_result
 from a2a_tasks.frameworks.questions import FormQuestion, read_decision
 
@@ -44,12 +43,11 @@ __all__ = ["OpenAIAgentsCall"]
 
 GUARDED = "The agent does not answer this."
 #: Other errors and the words for clients, the most particular first.
-WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
-    (openai.APIResponseValidationError, Words.UNFIT),
-    ((openai.APIError, ModelSilent, ModelTimeoutError), Words.SILENT),
-    (openai.OpenAIError, Words.UNUSABLE),  # there is no key
+WORDS: tuple[ErrorRow, ...] = (
+    *OPENAI_WORDS,
+    (ModelTimeoutError, Words.SILENT),
     (ModelRefusalError, Words.REFUSED),
-    ((ModelBehaviorError, json.JSONDecodeError), Words.UNFIT),
+    (ModelBehaviorError, Words.UNFIT),
     (MaxTurnsExceeded, Words.TOO_MUCH),
     (
         (

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
-import mimetypes
 from collections.abc import Sequence
 from typing import Any
 
 from agents.memory import SessionABC
 
-from a2a_tasks.agents import AgentError, Part, Turn
+from a2a_tasks.agents import AgentError, Turn
+from a2a_tasks.frameworks.message_store import FileContent, read_parts
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.values import UNSET
 
 __all__ = ["ConversationSession", "make_input"]
 
@@ -96,21 +95,16 @@ def _drop_files(value: Any) -> Any:
 
 async def make_input(turn: Turn) -> str | list[Any]:
     """Return the message of a turn as input; files by their bytes, which are fetched. Raises FileUnavailable."""
-    contents = [await _convert(turn, part) for part in turn.parts]
+    contents = [_convert(part) for part in await read_parts(turn)]
     if all(content["type"] == "input_text" for content in contents):
         return "\n".join(content["text"] for content in contents)
     return [{"type": "message", "role": "user", "content": contents}]
 
 
-async def _convert(turn: Turn, part: Part) -> dict[str, Any]:
-    if isinstance(part.text, str):
-        return {"type": "input_text", "text": part.text}
-    if part.data is not UNSET:
-        return {"type": "input_text", "text": write(part.data).decode()}
-    guessed = mimetypes.guess_type(part.filename or "")[0]
-    kind = part.media_type or guessed or "application/octet-stream"
-    url = f"data:{kind};base64,{base64.b64encode(await turn.fetch(part)).decode()}"
-    if kind.startswith("image/"):
+def _convert(part: str | FileContent) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "input_text", "text": part}
+    url = f"data:{part.media_type};base64,{base64.b64encode(part.content).decode()}"
+    if part.media_type.startswith("image/"):
         return {"type": "input_image", "image_url": url, "detail": "auto"}
-    name = part.filename or f"file{mimetypes.guess_extension(kind) or ''}"
-    return {"type": "input_file", "file_data": url, "filename": name}
+    return {"type": "input_file", "file_data": url, "filename": part.name}

@@ -5,8 +5,6 @@ A replayed call returns its stored result, and says nothing.
 
 from __future__ import annotations
 
-import asyncio
-import functools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +19,7 @@ from agents.tool_context import ToolContext
 from pydantic import TypeAdapter
 
 from a2a_tasks.agents import Turn
-from a2a_tasks.frameworks.model_call import ModelSilent
+from a2a_tasks.frameworks.model_call import limit_silence
 from a2a_tasks.frameworks.model_steps import name_step
 from a2a_tasks.frameworks.openai_agents_answer import read_text, stream_answer
 from a2a_tasks.frameworks.openai_agents_question import read_arguments
@@ -85,16 +83,12 @@ class Steps:
     ) -> ModelResponse:
         if shows:
             self._output.begin_response()
-        try:
-            async with asyncio.timeout(self._model_seconds) as silence:
-                if self._streams:
-                    wait = functools.partial(self._wait_longer, silence)
-                    words = self._output.write if shows else None
-                    response = await stream_answer(model, request, words, wait)
-                else:
-                    response = await model.get_response(**request)
-        except TimeoutError as fault:
-            raise ModelSilent(f"the model was silent for {self._model_seconds} s") from fault
+        async with limit_silence(self._model_seconds) as note:
+            if self._streams:
+                words = self._output.write if shows else None
+                response = await stream_answer(model, request, words, note)
+            else:
+                response = await model.get_response(**request)
         if not response.output:  # as the SDK reads a stream that is none
             raise ModelBehaviorError("the answer is empty")
         name = getattr(model, "model", None)
@@ -107,9 +101,6 @@ class Steps:
         if shows:
             await self._output.end_answer(read_text(response))
         return response
-
-    def _wait_longer(self, silence: asyncio.Timeout) -> None:
-        silence.reschedule(asyncio.get_running_loop().time() + self._model_seconds)
 
     async def call_tool(
         self,

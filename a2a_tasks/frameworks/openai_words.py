@@ -6,15 +6,15 @@ import json
 
 import openai
 
-from a2a_tasks.frameworks.model_call import ModelSilent, Words
+from a2a_tasks.frameworks.model_call import ErrorRow, ModelSilent, Words
 from a2a_tasks.frameworks.status_words import find_status_words
 
-__all__ = ["find_api_words", "find_cause_words"]
+__all__ = ["OPENAI_WORDS", "find_api_words", "find_cause_words"]
 
 #: Codes of errors of the API and the words for clients.
 CODES = {"insufficient_quota": Words.UNUSABLE, "context_length_exceeded": Words.TOO_LONG}
 #: Other errors and the words for clients, the most particular first.
-WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
+OPENAI_WORDS: tuple[ErrorRow, ...] = (
     (openai.APIResponseValidationError, Words.UNFIT),
     ((openai.APIError, ModelSilent), Words.SILENT),
     (openai.OpenAIError, Words.UNUSABLE),  # there is no key
@@ -32,7 +32,7 @@ def find_cause_words(fault: BaseException | None) -> str:
     while fault is not None:
         if isinstance(fault, openai.APIStatusError):
             return find_api_words(fault)
-        for kinds, words in WORDS:
+        for kinds, words in OPENAI_WORDS:
             if isinstance(fault, kinds):
                 return words
         fault = fault.__cause__ or fault.__context__

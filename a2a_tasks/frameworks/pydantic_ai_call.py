@@ -27,7 +27,7 @@ from pydantic_ai.exceptions import (
 
 from a2a_tasks.agents import Turn, data, file, text
 from a2a_tasks.agents.emission import Chunk, Emission
-from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
+from a2a_tasks.frameworks.model_call import ErrorRow, ModelCall, ModelSilent, Words, count_artifacts
 from a2a_tasks.frameworks.pydantic_ai_messages import TypedMessageStore, make_prompt
 from a2a_tasks.frameworks.pydantic_ai_output import ModelOutput
 from a2a_tasks.frameworks.pydantic_ai_question import make_question, read_results
@@ -37,7 +37,7 @@ from a2a_tasks.frameworks.questions import FormQuestion
 __all__ = ["PydanticAICall"]
 
 #: Errors of the framework and the words for clients, the most particular first.
-WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
+WORDS: tuple[ErrorRow, ...] = (
     ((ModelRateLimitError, ModelUnavailableError), Words.BUSY),
     ((ModelQuotaExceededError, ModelAuthenticationError, ModelNotFoundError), Words.UNUSABLE),
     (ModelContextWindowExceededError, Words.TOO_LONG),

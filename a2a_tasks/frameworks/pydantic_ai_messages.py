@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mimetypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,9 +14,9 @@ from pydantic_ai import (
     UserContent,
 )
 
-from a2a_tasks.agents import AgentError, Part, Turn
+from a2a_tasks.agents import Turn
+from a2a_tasks.frameworks.message_store import FileContent, MessageStore, read_parts
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.values import UNSET
 
 __all__ = ["TypedMessageStore", "make_prompt"]
 
@@ -29,17 +28,11 @@ _requests = TypeAdapter(DeferredToolRequests)
 
 
 class TypedMessageStore:
-    """The messages of a conversation.
-
-    Those of a task that waits for an answer stay with the task until it has one. Other tasks of the conversation could
-    not go on from a call without a result.
-    """
+    """The messages of a conversation, and the calls that a task waits for."""
 
     def __init__(self, turn: Turn) -> None:
-        self._turn = turn
-        waiting = turn.memory.get(KEY)
-        #: The messages of earlier turns of this task, which are not in the conversation yet.
-        self._waiting: list[Any] = waiting["messages"] if waiting else []
+        self._store = MessageStore(turn, KEY)
+        waiting = self._store.waiting
         #: The calls that the client was asked about.
         self.requests: DeferredToolRequests | None = (
             _requests.validate_python(waiting["requests"]) if waiting else None
@@ -47,28 +40,17 @@ class TypedMessageStore:
 
     async def read(self) -> list[ModelMessage]:
         """Return the messages so far, oldest first."""
-        items = await self._turn.conversation.items(KEY)
-        found: list[ModelMessage] = ModelMessagesTypeAdapter.validate_python(
-            [*items, *self._waiting]
-        )
+        kept = await self._store.read()
+        found: list[ModelMessage] = ModelMessagesTypeAdapter.validate_python(kept)
         return found
 
     def wait(self, new: Sequence[ModelMessage], requests: DeferredToolRequests) -> None:
         """Keep new messages with the task, which waits for the results of these calls."""
-        self._turn.memory[KEY] = {
-            "messages": [*self._waiting, *_dump(new)],
-            "requests": _requests.dump_python(requests, mode="json"),
-        }
+        self._store.wait(_dump(new), requests=_requests.dump_python(requests, mode="json"))
 
     async def append(self, new: Sequence[ModelMessage]) -> None:
         """Append the messages of the task to the conversation. Raises AgentError if it is full."""
-        try:
-            await self._turn.conversation.append(KEY, *self._waiting, *_dump(new))
-        except ValueError as fault:
-            raise AgentError(
-                "This conversation has become too long. Please begin a new one."
-            ) from fault
-        self._turn.memory.pop(KEY, None)
+        await self._store.append(_dump(new))
 
 
 def _dump(messages: Sequence[ModelMessage]) -> list[Any]:
@@ -92,16 +74,12 @@ def _drop_files(value: Any) -> Any:
 
 async def make_prompt(turn: Turn) -> str | list[UserContent]:
     """Return the message of a turn as a prompt; files by their bytes, which are fetched. Raises FileUnavailable."""
-    prompt = [await _convert(turn, part) for part in turn.parts]
+    prompt = [_convert(part) for part in await read_parts(turn)]
     texts = [content for content in prompt if isinstance(content, str)]
     return "\n".join(texts) if len(texts) == len(prompt) else prompt
 
 
-async def _convert(turn: Turn, part: Part) -> UserContent:
-    if isinstance(part.text, str):
-        return part.text
-    if part.data is not UNSET:
-        return write(part.data).decode()
-    guessed = mimetypes.guess_type(part.filename or "")[0]
-    media_type = part.media_type or guessed or "application/octet-stream"
-    return BinaryContent(await turn.fetch(part), media_type=media_type, identifier=part.filename)
+def _convert(part: str | FileContent) -> UserContent:
+    if isinstance(part, str):
+        return part
+    return BinaryContent(part.content, media_type=part.media_type, identifier=part.filename)

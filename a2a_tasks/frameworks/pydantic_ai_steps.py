@@ -6,7 +6,6 @@ run, so the agent itself does not change. A replayed call returns its stored res
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import hashlib
 from collections import Counter
@@ -32,7 +31,7 @@ from pydantic_ai.durable_exec import (
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.steps import MAX_NAME_LENGTH
 from a2a_tasks.agents.usage import OTHERS
-from a2a_tasks.frameworks.model_call import ModelSilent
+from a2a_tasks.frameworks.model_call import limit_silence
 from a2a_tasks.frameworks.pydantic_ai_output import ModelOutput
 
 __all__ = ["StepBackend", "TurnDurability", "find_unfit"]
@@ -84,8 +83,8 @@ class StepBackend(CallableOperationBackend[None]):
         self._counts: Counter[str] = Counter()
         #: The part of the framework's usage in this attempt that the turn has already reported.
         self._counted = RunUsage()
-        #: The limit of the model's silence, while a request is under way.
-        self._silence: asyncio.Timeout | None = None
+        #: Notes a sign of life of the model, while a request is under way.
+        self._note: Callable[[], None] | None = None
 
     async def execute(
         self,
@@ -150,12 +149,10 @@ class StepBackend(CallableOperationBackend[None]):
         """Ask the model in a step; its words are in the log before its answer is stored. Raises ModelSilent."""
         self._output.begin_response()
         try:
-            async with asyncio.timeout(self._model_seconds) as self._silence:
+            async with limit_silence(self._model_seconds) as self._note:
                 payload = await body()
-        except TimeoutError as fault:
-            raise ModelSilent(f"the model was silent for {self._model_seconds} s") from fault
         finally:
-            self._silence = None
+            self._note = None
         response = JSON_CODEC.load(ModelResponse, payload)
         self._turn.usage(
             model=response.model_name or "unknown",
@@ -170,10 +167,9 @@ class StepBackend(CallableOperationBackend[None]):
         self, context: RunContext[Any], events: AsyncIterable[AgentStreamEvent]
     ) -> None:
         """Pass on the words of the model and the calls of tools as they come."""
-        loop = asyncio.get_running_loop()
         async for event in events:
-            if self._silence is not None:
-                self._silence.reschedule(loop.time() + self._model_seconds)
+            if self._note is not None:
+                self._note()
             self._output.read_event(event)
 
 

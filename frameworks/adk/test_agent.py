@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from google.adk.agents import BaseAgent, LlmAgent, SequentialAgent
+from google.adk.agents import BaseAgent, LlmAgent, ParallelAgent, SequentialAgent
 from google.adk.events import Event
 from google.adk.tools import LongRunningFunctionTool, ToolContext
 from google.genai import types
@@ -15,7 +15,8 @@ from a2a_tasks.agents import Journal, data, file
 from a2a_tasks.testing import Talk, converse
 from frameworks.contract import Contract
 from tests.model_server import ModelServer
-from tests.support.frameworks import hosted
+from tests.support.execution.host import Client, hosting
+from tests.support.frameworks import hosted, status_text
 
 
 class TestAdk(Contract):
@@ -45,6 +46,19 @@ def count(tool_context: ToolContext) -> int:
     """Count."""
     tool_context.state["number"] = tool_context.state.get("number", 0) + 1
     return int(tool_context.state["number"])
+
+
+def refuse(a: int) -> int:
+    """Refuse."""
+    raise ValueError(f"not {a}")
+
+
+def confirm(tool_context: ToolContext) -> dict[str, bool]:
+    """Ask the client first."""
+    if tool_context.tool_confirmation is None:
+        tool_context.request_confirmation()
+        return {"waits": True}
+    return {"confirmed": tool_context.tool_confirmation.confirmed}
 
 
 COUNT = "CALL count\nSAY $RESULT"
@@ -106,3 +120,36 @@ async def test_the_agent_of_the_app_does_not_change(model: ModelServer) -> None:
         await converse(agent, [COUNT, file(b"abc", "a.txt", "text/plain")])
     assert made.model is model_before
     assert made.before_tool_callback is None
+
+
+async def test_agents_side_by_side_speak_one_after_the_other(model: ModelServer) -> None:
+    with hosted(ParallelAgent(name="team", sub_agents=[make("a"), make("b")])) as agent:
+        (answer,) = await converse(agent, "SAY hello")
+    texts = ["".join(str(part.text) for part in parts) for parts in answer.artifacts.values()]
+    assert texts == ["hello", "hello"]
+
+
+async def test_a_tool_asks_for_its_confirmation_by_itself(model: ModelServer) -> None:
+    with hosted(make(tools=[confirm])) as agent:
+        asked, done = await converse(agent, "CALL confirm\nSAY $RESULT", "yes")
+    assert asked.state.word == "input-required"
+    assert json.loads(done.text) == {"confirmed": True}
+
+
+async def test_too_many_requests_fail_the_task(model: ModelServer) -> None:
+    with hosted(make(tools=[count]), max_llm_calls=1) as agent:
+        async with hosting():
+            task = await Client(agent).send(COUNT)
+    words = "This message needs more of the model than one message may use."
+    assert (task.status.state.word, status_text(task)) == ("failed", words)
+
+
+async def test_a_tool_that_raises_fails_the_task_and_no_callback_is_asked(
+    model: ModelServer,
+) -> None:
+    called: list[Any] = []
+    made = make(tools=[refuse], on_tool_error_callback=lambda **about: called.append(about))
+    with hosted(made) as agent:
+        async with hosting():
+            task = await Client(agent).send('CALL refuse {"a": 1}\nSAY $RESULT')
+    assert (task.status.state.word, called) == ("failed", [])

@@ -7,12 +7,13 @@ from typing import Any
 from agent_framework import Agent, tool
 from pydantic import BaseModel
 
+from a2a_tasks.agents import file
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.testing import converse
 from frameworks.contract import Contract
 from tests.model_server import ModelServer
 from tests.support.execution.host import Client, hosting, tools_told
-from tests.support.frameworks import hosted, text_of
+from tests.support.frameworks import hosted, text_of, usage_of
 
 
 class TestAgentFramework(Contract):
@@ -60,3 +61,19 @@ async def test_a_tool_that_raises_is_told_to_the_model(model: ModelServer) -> No
     assert text_of(task)[0].startswith("told Error: Function failed.")
     _, result = await run_in_thread(tools_told, task.id)
     assert (result["toolResult"]["error"], result["toolResult"]["content"]) == (True, "not 1")
+
+
+async def test_the_usage_of_an_agent_that_is_a_tool_is_not_counted(model: ModelServer) -> None:
+    inner = make(description="Answers.").as_tool(name="inner")
+    with hosted(make(tools=[inner])) as agent:
+        async with hosting():
+            task = await Client(agent).send('CALL inner {"task": "SAY deep"}\nSAY got $RESULT')
+    assert text_of(task) == ["got deep"]
+    ((_, used),) = (await usage_of(task)).items()
+    assert (used["requests"], model.counts["requests"]) == (2, 3)
+
+
+async def test_the_model_gets_the_files_of_a_message(model: Any) -> None:
+    with hosted(make()) as agent:
+        await converse(agent, ["SAY fine", file(b"\x89PNG", "a.png", "image/png")])
+    assert "<image_url>" in str(model.last)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 import pytest
-from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.agent_execution import RequestContext
 from a2a.server.events import EventQueue
 from a2a.types import (
     Artifact,
@@ -29,39 +28,15 @@ from a2a.types import (
 from a2a.utils import new_agent_text_message, new_task
 
 from a2a_project.operations import TABLE
-from a2a_tasks.agents import data, file
+from a2a_tasks.agents import data, file, registry
 from a2a_tasks.frameworks import host
 from a2a_tasks.protocol import values
 from a2a_tasks.testing import Talk, converse
 from frameworks.executor_v03 import agents  # noqa: F401 - hosts them
 from tests.support.execution.host import Client, hosting
 from tests.support.execution.waiting import until
+from tests.support.executors import Scripted, Work
 from tests.support.frameworks import SKILLS, hosted, parts_of, seen, text_of
-
-Work = Callable[[RequestContext, EventQueue], Awaitable[None]]
-
-
-def hosted_agent(slug: str) -> Any:
-    """The agent with this slug."""
-    from a2a_tasks.agents import registry  # noqa: PLC0415
-
-    return registry.find_hosted(slug)
-
-
-class Scripted(AgentExecutor):
-    """An executor that does what a test says."""
-
-    def __init__(self, work: Work, cancel: Work | None = None) -> None:
-        self._work, self._cancel = work, cancel
-
-    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Do it."""
-        await self._work(context, event_queue)
-
-    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Cancel as the test says."""
-        if self._cancel is not None:
-            await self._cancel(context, event_queue)
 
 
 def status(state: TaskState, text: str = "", **about: Any) -> TaskStatusUpdateEvent:
@@ -84,7 +59,7 @@ async def said_by(work: Work, text: str = "hello") -> list[str]:
 
 
 async def test_one_that_answers_with_a_message_does_so_without_a_task() -> None:
-    client = Client(hosted_agent("hello-03"))
+    client = Client(registry.find_hosted("hello-03"))
     async with hosting():
         answer = await TABLE["SendMessage"](client.request("hi"), client.call())
     assert isinstance(answer, values.Raw)
@@ -92,7 +67,7 @@ async def test_one_that_answers_with_a_message_does_so_without_a_task() -> None:
 
 
 async def test_one_asks_and_streams_in_the_next_turn() -> None:
-    client = Client(hosted_agent("poem-03"))
+    client = Client(registry.find_hosted("poem-03"))
     async with hosting():
         asked = await client.send("write")
         assert asked.status.state.word == "input-required"
@@ -251,8 +226,19 @@ async def test_the_context_of_the_call_names_the_caller() -> None:
     assert given[0].user.is_authenticated
 
 
+async def test_data_that_are_no_object_are_wrapped() -> None:
+    given: list[Any] = []
+
+    async def work(context: RequestContext, queue: EventQueue) -> None:
+        given.extend(part.root.data for part in context.message.parts)
+
+    with hosted(Scripted(work)) as agent:
+        await converse(agent, [data([1, 2])])
+    assert given == [{"value": [1, 2]}]
+
+
 async def test_two_messages_of_a_talk_are_two_tasks() -> None:
-    talk = Talk(hosted_agent("poem-03"))
+    talk = Talk(registry.find_hosted("poem-03"))
     asked = await talk.say("x")
     answered = await talk.say("tree")
     assert asked.text == "A poem about what?"
@@ -265,7 +251,7 @@ def test_the_class_of_an_executor_is_no_executor() -> None:
 
 
 async def test_an_answer_of_a_task_is_kept() -> None:
-    client = Client(hosted_agent("poem-03"))
+    client = Client(registry.find_hosted("poem-03"))
     async with hosting():
         asked = await client.send("write")
         done = await client.send("sea", task_id=asked.id)

@@ -10,7 +10,7 @@ from strands import Agent, ToolContext, tool
 from strands.hooks import BeforeToolCallEvent
 from strands.session import FileSessionManager
 
-from a2a_tasks.agents import Skill, data
+from a2a_tasks.agents import Skill, data, file
 from a2a_tasks.frameworks.strands import StrandsAgent
 from a2a_tasks.testing import Talk, converse
 from frameworks.contract import Contract
@@ -107,6 +107,16 @@ async def test_a_structured_result_is_data(model: ModelServer) -> None:
     with hosted(make(structured_output_model=City)) as agent:
         (answer,) = await converse(agent, 'CALL City {"name": "Bern"}')
     assert answer.artifacts["result"][0].data == {"name": "Bern"}
+
+
+async def test_the_model_gets_the_files_of_a_message(model: Any) -> None:
+    image, letter = (
+        file(b"\x89PNG", "a.png", "image/png"),
+        file(b"%PDF", "b.pdf", "application/pdf"),
+    )
+    with hosted(make()) as agent:
+        await converse(agent, ["SAY fine", image, letter])
+    assert model.last[-1] == ("user", "SAY fine\n<image_url>\n<file>")
 
 
 def test_an_agent_with_a_session_manager_is_refused(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tests.support.execution.host import Client, listened
 
 __all__ = [
     "CLIENTS",
+    "PAY",
     "SKILLS",
     "has_artifacts",
     "has_said",
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 SKILLS = [Skill("do", "Do", "Does as the test says.", tags=["test"])]
+#: A script for the model: it calls a tool that needs the approval of the client.
+PAY = 'CALL pay {"amount": 7}\nSAY it is done: $RESULT'
 #: Clients of models, which are closed in the event loop of their test.
 CLIENTS: list[Any] = []
 _numbers = itertools.count(1)

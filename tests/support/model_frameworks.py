@@ -28,7 +28,6 @@ __all__ = [
     "FRAMEWORKS",
     "LANGGRAPH",
     "OPENAI_AGENTS",
-    "PAY",
     "PYDANTIC_AI",
     "RESPONSES",
     "City",
@@ -38,8 +37,6 @@ __all__ = [
     "OpenAIAgents",
     "PydanticAI",
 ]
-
-PAY = 'CALL pay {"amount": 7}\nSAY it is done: $RESULT'
 
 
 class City(BaseModel):

@@ -105,7 +105,8 @@ def follow(word: str, rest: str, image: Image, stages: dict[str, Image]) -> Imag
 
 def inside(image: Image, path: str) -> Path:
     """A path of the image on this machine."""
-    return image.root.path / os.path.join(image.directory, path).lstrip("/")  # noqa: PTH118 - an absolute one replaces it
+    place = Path(image.directory, path)  # an absolute path replaces the directory
+    return image.root.path / str(place).lstrip("/")
 
 
 def copy(words: str, image: Image, stages: dict[str, Image]) -> None:

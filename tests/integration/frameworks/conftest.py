@@ -11,6 +11,8 @@ from tests.model_server import ModelServer, serving_model
 from tests.support.bindings.authority import Authority
 from tests.support.frameworks import CLIENTS
 
+pytest.register_assert_rewrite("tests.support.model_memory")
+
 
 @pytest.fixture(autouse=True)
 def local(settings: Any) -> None:

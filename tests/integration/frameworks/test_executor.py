@@ -9,7 +9,7 @@ import dataclasses
 import gc
 import logging
 import tracemalloc
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -58,28 +58,10 @@ from tests.support.execution.host import (
     take_away,
 )
 from tests.support.execution.waiting import until
+from tests.support.executors import Scripted, Work
 from tests.support.frameworks import hosted, parts_of, seen, status_text
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
-
-Work = Callable[[RequestContext, EventQueue], Awaitable[None]]
-
-
-class Scripted(AgentExecutor):
-    """An executor that does what a test says."""
-
-    def __init__(self, work: Work, cancel: Work | None = None) -> None:
-        self._work, self._cancel = work, cancel
-
-    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Do it."""
-        await self._work(context, event_queue)
-
-    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Cancel as the test says, or as most samples do."""
-        if self._cancel is None:
-            raise NotImplementedError("cancel not supported")
-        await self._cancel(context, event_queue)
 
 
 class HelloWorld(AgentExecutor):

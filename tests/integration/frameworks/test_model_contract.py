@@ -43,6 +43,7 @@ from tests.support.execution.host import (
 )
 from tests.support.execution.waiting import until
 from tests.support.frameworks import (
+    PAY,
     has_artifacts,
     has_said,
     hosted,
@@ -57,11 +58,11 @@ from tests.support.frameworks import (
 from tests.support.model_frameworks import (
     FRAMEWORKS,
     LANGGRAPH,
-    PAY,
     RESPONSES,
     Ledger,
     ModelFramework,
 )
+from tests.support.model_memory import MemoryContract
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
 TOOL = EventKind.TOOL
@@ -189,32 +190,8 @@ class TestUsage:
         assert used["outputTokens"] == counts["output_tokens"]
 
 
-class TestMemory:
-    async def test_the_second_task_of_a_conversation_knows_the_first(self, agent: Agent) -> None:
-        client = Client(agent)
-        async with hosting():
-            first = await client.send("SAY I heard $USERS")
-        async with hosting():  # another runner: nothing is kept in the process
-            second = await client.send("SAY I heard $USERS", context_id=first.context_id)
-            failed = await client.send("FAIL 500", context_id=first.context_id)
-            third = await client.send("SAY I heard $USERS", context_id=first.context_id)
-            other = await client.send("SAY I heard $USERS")
-        said = [text_of(task) for task in (first, second, third, other)]
-        assert said == [["I heard 1"], ["I heard 2"], ["I heard 3"], ["I heard 1"]]
-        assert failed.status.state.word == "failed"
-
-    async def test_other_tasks_of_the_conversation_go_on_while_one_waits(
-        self, client: Client
-    ) -> None:
-        asked = await client.send(PAY)
-        other = await client.send("SAY I heard $USERS", context_id=asked.context_id)
-        done = await client.send("yes", task_id=asked.id)
-        last = await client.send("SAY I heard $USERS", context_id=asked.context_id)
-        assert [text_of(task)[0] for task in (other, done, last)] == [
-            "I heard 1",
-            "it is done: paid 7",
-            "I heard 3",
-        ]
+class TestMemory(MemoryContract):
+    """The contract."""
 
 
 class TestApproval:

@@ -28,6 +28,7 @@ from tests.model_server import ModelServer
 from tests.support.execution.host import Client, client_state, hosting, take_away, tools_told
 from tests.support.execution.waiting import until
 from tests.support.frameworks import (
+    PAY,
     has_said,
     hosted,
     send_parts,
@@ -36,7 +37,7 @@ from tests.support.frameworks import (
     trace,
     usage_of,
 )
-from tests.support.model_frameworks import OPENAI_AGENTS, PAY, RESPONSES, City, Ledger
+from tests.support.model_frameworks import OPENAI_AGENTS, RESPONSES, City, Ledger
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
 
