@@ -100,5 +100,5 @@ clean: ## Remove .venv and caches; keeps var/ (the database)
 	@echo "Making .venv" && $(PYTHON) -m venv --clear .venv && touch $@
 .venv/.run: .venv/.made requirements.txt
 	@echo "Installing requirements.txt" && $(PIP) -r requirements.txt && touch $@
-.venv/.test: .venv/.made requirements.txt requirements-sso.txt requirements-test.txt
+.venv/.test: .venv/.made requirements.txt requirements-sso.txt requirements-otel.txt requirements-prices.txt requirements-test.txt
 	@echo "Installing requirements-test.txt (a minute or two)" && $(PIP) -r requirements-test.txt && touch .venv/.run $@

@@ -42,12 +42,13 @@ QUICK = {
     "A2A_POLL_SECONDS": "0.3",
     "A2A_MAX_ATTEMPTS": "9",
 }
-#: The host that stories share. Leases and looks last longer than a run of the tests: what happens there at once was told by
-#: a hint, and who died is found by the workers of the stories that kill. Who stopped saying that it is there is missed soon.
+#: The host that stories share. Its leases last longer than a run of the tests: who died is found by the workers of the
+#: stories that kill. Its looks are so rare that what happens at once was told by a hint; a hint may be lost, though, so no
+#: story waits for ever. Who stopped saying that it is there is missed soon.
 SHARED = {
     "A2A_LEASE_SECONDS": "10800",
     "A2A_BEAT_SECONDS": "3600",
-    "A2A_POLL_SECONDS": "3600",
+    "A2A_POLL_SECONDS": "20",
     "A2A_MAX_ATTEMPTS": "9",
     "A2A_PRESENCE_SECONDS": "0.5",
     "A2A_WEBHOOK_ALLOW_HTTP": "1",

@@ -18,6 +18,8 @@ METADATA = (
     "README.md",
     "LICENSE",
     "requirements-sso.txt",
+    "requirements-otel.txt",
+    "requirements-prices.txt",
     "requirements-langgraph.txt",
     "requirements-pydantic-ai.txt",
     "requirements-openai-agents.txt",
