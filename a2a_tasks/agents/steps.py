@@ -13,11 +13,15 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
+from opentelemetry.trace import Span
+
 from a2a_tasks.agents.later import begin_on
 from a2a_tasks.agents.usage import Usage, begin_step, unwrap
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_kept
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.telemetry import tracing
+from a2a_tasks.telemetry.step_span import note_replay, step_span
 
 __all__ = ["DurableStep", "Journal"]
 
@@ -54,6 +58,10 @@ class Journal:
     async def keep(self, name: str, result: str) -> None:
         """Store a result; when this returns, every later attempt will find it."""
         self.results[name] = result
+
+    def redact(self, text: str) -> str:
+        """Return a text as a trace may show it: without credentials. Empty = not at all."""
+        return ""
 
     async def clock(self) -> float:
         """Return the seconds since the epoch, by a clock that all attempts share."""
@@ -93,7 +101,10 @@ class Journal:
         except BaseException:
             self.give_up(name)
             raise
-        return self.results.get(name)
+        kept = self.results.get(name)
+        if kept is not None:
+            note_replay(name)
+        return kept
 
     def give_up(self, name: str) -> None:
         """Release the name of a step that raised, so that it may be tried again."""
@@ -142,14 +153,18 @@ class DurableStep:
         kept = await self._journal.begin(self.name)
         if kept is None:
             try:
-                with begin_step(self._journal.usage) as spent:
+                with step_span(self.name) as span, begin_step(self._journal.usage) as spent:
                     kept = as_json(self.name, await self._call())
+                    self._show(span, kept)
                 kept = spent.wrap(kept)
                 await self._journal.keep(self.name, kept)
             except BaseException:
                 self._journal.give_up(self.name)
                 raise
         return unwrap(kept, self._journal.usage)
+
+    def _show(self, span: Span | None, kept: str) -> None:
+        tracing.content(span, "output.value", kept, self._journal.redact)
 
     async def _call(self) -> Any:
         if inspect.iscoroutinefunction(self._work):
@@ -163,8 +178,9 @@ class DurableStep:
         kept = self._wait(lambda: self._journal.begin(self.name))
         if kept is None:
             try:
-                with begin_step(self._journal.usage) as spent:
+                with step_span(self.name) as span, begin_step(self._journal.usage) as spent:
                     kept = as_json(self.name, self._call_here())
+                    self._show(span, kept)
                 kept = result = spent.wrap(kept)
                 self._wait(lambda: self._journal.keep(self.name, result))
             except BaseException:

@@ -143,7 +143,7 @@ class _JsonRpcExchange:
 async def serve_jsonrpc(visit: RequestContext, send: Send) -> None:
     """Answer one JSON-RPC request to an agent."""
     exchange = _JsonRpcExchange(visit)
-    with visit.observed.by(Binding.JSONRPC) as observed:
+    with visit.observed.by(Binding.JSONRPC, visit.request.headers) as observed:
         try:
             await exchange.answer(send)
         except ClientGone as gone:

@@ -130,7 +130,7 @@ class _RestExchange:
 async def serve_rest(visit: RequestContext, send: Send, segments: Sequence[str]) -> None:
     """Answer one HTTP+JSON request at a path below a mount, its segments still percent-encoded."""
     exchange = _RestExchange(visit, segments)
-    with visit.observed.by(Binding.REST) as observed:
+    with visit.observed.by(Binding.REST, visit.request.headers) as observed:
         try:
             await exchange.answer(send)
         except ClientGone as gone:

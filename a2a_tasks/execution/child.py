@@ -64,10 +64,15 @@ from a2a_tasks.execution.run_log_handler import current, install
 from a2a_tasks.execution.run_threads import RunThreads
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_kept
+from a2a_tasks.telemetry import tracing
+from a2a_tasks.telemetry.attributes import of_task
+from a2a_tasks.telemetry.provider import start_provider
 
 __all__ = ["main"]
 
 PR_SET_PDEATHSIG = 1
+#: Milliseconds between two exports of spans: this process may be killed as soon as it has no turn.
+SPAN_MILLISECONDS = 200
 
 
 class AskingJournal(Journal):
@@ -96,6 +101,12 @@ class AskingJournal(Journal):
         """Find a task through the runner."""
         found: tuple[int, str] | None = await self._ask("look", agent, task_id)
         return found
+
+    def redact(self, text: str) -> str:
+        """Return a text without credentials."""
+        from a2a_tasks.execution.redaction import redact  # noqa: PLC0415 - it needs the apps
+
+        return redact(text)
 
     async def clock(self) -> float:
         """Return the time of the database's clock."""
@@ -271,7 +282,7 @@ class HostedTurn:
     """The turn that this process executes."""
 
     def __init__(self, host: RunnerPipe, carry: StartRun) -> None:
-        self._host, self._agent = host, carry.agent
+        self._host, self._agent, self._trace = host, carry.agent, carry.trace
         self._threads = RunThreads(carry.agent)
         loop, journal = asyncio.get_running_loop(), AskingJournal(self._ask, self._threads)
         self.turn = Turn(
@@ -305,6 +316,7 @@ class HostedTurn:
         self._host.send(Started())
         log = TellingLog(self._host.send_from_any_thread)
         current.set(log)
+        tracing.join(self._trace, of_task(self.turn.task_id, self.turn.context_id))
         usage = self.turn._journal.usage  # noqa: SLF001 - private to agents
         try:
             await self._run_agent()
@@ -378,6 +390,7 @@ def main(descriptor: int, parent: int) -> None:
         # Supervisors signal the whole group, but the runner decides. SIG_IGN would be inherited by other programs.
         signal.signal(signum, lambda *_: None)
     django.setup()
+    start_provider(delay=SPAN_MILLISECONDS)
     install()
     asyncio.run(_serve(socket.socket(fileno=descriptor)))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from a2a_tasks.agents.steps import Journal
 from a2a_tasks.execution.recorder import Recorder
+from a2a_tasks.execution.redaction import redact
 from a2a_tasks.execution.run_threads import RunThreads
 from a2a_tasks.execution.turns import find_reach
 from a2a_tasks.failpoints import failpoint
@@ -112,6 +113,10 @@ class StoredJournal(Journal):
                 await retry_until_answered(alone, repeatable=True)
             failpoint("worker.step_kept")
             self.results[name], self._loaded = result, True
+
+    def redact(self, text: str) -> str:
+        """Return a text without credentials."""
+        return redact(text)
 
     async def clock(self) -> float:
         """Return the time of the database's clock. Raises Overloaded."""

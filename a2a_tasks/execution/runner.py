@@ -24,6 +24,7 @@ from a2a_tasks.agents.emission import StatusUpdate
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.active_run import ActiveRun
 from a2a_tasks.execution.agent_call import drive
+from a2a_tasks.execution.attempt_span import AttemptSpan
 from a2a_tasks.execution.conversation import StoredConversation
 from a2a_tasks.execution.files import StoredFiles
 from a2a_tasks.execution.journal import StoredJournal
@@ -46,6 +47,7 @@ from a2a_tasks.store.db import TransactionRefused, run_in_thread, run_to_complet
 from a2a_tasks.store.quarantine import GROUP, Quarantine
 from a2a_tasks.store.records import ClaimedRun, LeaseLost, PreclaimedLease, RunEnd, WantedRuns
 from a2a_tasks.store.versions import fail_tasks_of
+from a2a_tasks.telemetry import tracing
 
 __all__ = ["Runner"]
 
@@ -336,12 +338,14 @@ class Runner:
         log = self._notebook.open(run)
         current.set(log)  # for this task, and for tasks and threads that the agent starts
         try:
-            end = await self._listen_to(carried, turn, recorder)
-            failpoint("worker.agent_returned")
-            carried.ending = True
-            recorder.finish(end, usage=journal.usage.write())
-            await recorder.wait_written()
-            await secrets.wipe()
+            with AttemptSpan(run, turn.message.message_id) as span:
+                end = await self._listen_to(carried, turn, recorder)
+                failpoint("worker.agent_returned")
+                carried.ending = True
+                recorder.finish(end, usage=journal.usage.write())
+                await recorder.wait_written()
+                await secrets.wipe()
+                span.ended(recorder.state)
         except LeaseLost:
             logger.info("run %s lost its task; its agent was stopped", run.run)
         except Overloaded as fault:
@@ -420,6 +424,7 @@ class Runner:
             await run_in_thread(runs.note, run.token, _sendable(trace)[-MAX_TRACE_LENGTH:])
 
     def _fail(self, run: ClaimedRun, recorder: Recorder, fault: BaseException) -> RunEnd:
+        tracing.fail_current(type(fault).__name__)
         text = _sendable(str(fault)) if isinstance(fault, AgentError) else "The agent failed."
         if not isinstance(fault, AgentError):
             logger.error("run %s of %s failed", run.run, run.scope.agent, exc_info=fault)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from typing import Any
 
 import msgspec
@@ -25,6 +26,8 @@ from a2a_tasks.protocol.values import UNSET, Message, Task, TaskState
 from a2a_tasks.store.db import retry_until_answered, run_in_thread
 from a2a_tasks.store.records import ClaimedRun
 from a2a_tasks.store.tasks import ReferencesTooLarge, brief, find, find_before, references
+from a2a_tasks.telemetry import tracing
+from a2a_tasks.telemetry.trace_context import NONE, DeadAttempt, TraceContext
 
 __all__ = ["RunRequest", "find_reach", "run_request", "read_run_request", "turn_of"]
 
@@ -42,6 +45,11 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scopes: tuple[str, ...] = ()
     #: True if an operator sent the message in the caller's place.
     by_operator: bool = False
+    #: The trace context of the send, and its time in seconds since the epoch, if traces are on (`a2a_tasks.telemetry`).
+    trace: TraceContext = NONE
+    sent_at: float = 0.0
+    #: The attempt before this one, if it died.
+    died: DeadAttempt | None = None
 
 
 read_run_request = msgspec.json.Decoder(RunRequest).decode
@@ -55,6 +63,7 @@ def run_request(
     by_operator: bool = False,
 ) -> str:
     """Return the data of a request without its message, as JSON for the run's row."""
+    trace = tracing.current()
     return write(
         RunRequest(
             accepted_output_modes=request.accepted_output_modes,
@@ -64,6 +73,8 @@ def run_request(
             tenant=caller.tenant,
             scopes=tuple(sorted(caller.scopes)),
             by_operator=by_operator,
+            trace=trace,
+            sent_at=time.time() if trace.traceparent else 0.0,
         )
     ).decode()
 
