@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncGenerator
 from types import TracebackType
+from typing import Any
 
+from opentelemetry import trace
 from opentelemetry.trace import Link, Span, SpanKind
 
 from a2a_tasks.execution.redaction import redact
@@ -15,7 +18,7 @@ from a2a_tasks.telemetry import tracing
 from a2a_tasks.telemetry.attributes import of_task
 from a2a_tasks.telemetry.trace_context import NONE, span_id_of
 
-__all__ = ["AttemptSpan"]
+__all__ = ["AttemptSpan", "with_output"]
 
 #: Seconds that a run must have waited for a span of its wait.
 SHORT_SECONDS = 0.001
@@ -80,6 +83,24 @@ class AttemptSpan:
             tracing.fail(self._span, type(fault).__name__, ours=isinstance(fault, Exception))
         self._span.set_attribute("a2a_host.fenced", isinstance(fault, LeaseLost))
         tracing.leave(self._span, self._token)
+
+
+def with_output(values: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+    """Return the values of an agent; their texts become an attribute of the span, with A2A_TRACE_CONTENT."""
+    return _hear(values) if tracing.shows_content() else values
+
+
+async def _hear(values: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+    said = ""
+    try:
+        async for value in values:
+            if len(said) < 2 * tracing.MAX_CONTENT:
+                parts = getattr(value, "parts", ())
+                texts = [part.text for part in parts if isinstance(part.text, str)]
+                said += value if isinstance(value, str) else "".join(texts)
+            yield value
+    finally:
+        tracing.content(trace.get_current_span(), "output.value", said, redact)
 
 
 def _tell_wait(request: RunRequest, agent: str, about: dict[str, str]) -> float:

@@ -24,7 +24,7 @@ from a2a_tasks.agents.emission import StatusUpdate
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.active_run import ActiveRun
 from a2a_tasks.execution.agent_call import drive
-from a2a_tasks.execution.attempt_span import AttemptSpan
+from a2a_tasks.execution.attempt_span import AttemptSpan, with_output
 from a2a_tasks.execution.conversation import StoredConversation
 from a2a_tasks.execution.files import StoredFiles
 from a2a_tasks.execution.journal import StoredJournal
@@ -372,8 +372,11 @@ class Runner:
                 raise AgentError("The agent is no longer hosted here.")
             if run.attempt > 1 and agent.after_crash == "fail":
                 return self._not_again(recorder)
-            async with contextlib.aclosing(self._run_agent(agent, turn, carried)) as values:
-                await recorder.record(values, agent, turn, carried.threads)
+            async with (
+                contextlib.aclosing(self._run_agent(agent, turn, carried)) as values,
+                contextlib.aclosing(with_output(values)) as heard,
+            ):
+                await recorder.record(heard, agent, turn, carried.threads)
             carried.threads.check()
             turn._unused.tell(type(agent).__module__, agent.run)  # noqa: SLF001 - warnings for the author
             try:

@@ -37,6 +37,7 @@ __all__ = [
     "leave",
     "note",
     "note_status",
+    "shows_content",
     "span",
     "user",
 ]
@@ -159,7 +160,7 @@ def note(attributes: Attributes) -> None:
 def span(
     name: str, kind: SpanKind = SpanKind.INTERNAL, attributes: Attributes | None = None, **how: Any
 ) -> Iterator[Span | None]:
-    """Make a span the current one for the block; an exception is its error. `how`: see `begin`."""
+    """Make a span the current one for the block; an exception is its error. Further arguments are those of `begin`."""
     begun = begin(name, kind, attributes, **how)
     if begun is None:
         yield None
@@ -186,6 +187,11 @@ def _hash(principal: str, key: str) -> str:
     return hmac.digest(key.encode(), f"user.id {principal}".encode(), "sha256").hex()[:16]
 
 
+def shows_content() -> bool:
+    """Return whether spans have content."""
+    return is_on() and bool(conf.TRACE_CONTENT)
+
+
 def content(begun: Span | None, name: str, text: str, redact: Callable[[str], str]) -> None:
     """Set an attribute with content, if A2A_TRACE_CONTENT allows it: its first 4096 characters, without credentials."""
     if begun is None or not conf.TRACE_CONTENT:
@@ -203,7 +209,7 @@ def call_span(
     about: Attributes | None = None,
     **how: Any,
 ) -> AbstractContextManager[Span | None]:
-    """Return the span of a call to another server, to be entered; it has the host, not the path. `how`: see `begin`."""
+    """Return the span of a call to another server, to be entered; it has the host, not the path. Further arguments are those of `begin`."""
     if not is_on():
         return contextlib.nullcontext()
     host = ""

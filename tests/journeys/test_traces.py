@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -114,7 +115,7 @@ async def test_a_call_of_grpc_belongs_to_the_trace_in_its_metadata(
     client = Parent()
     asked = a2a_pb2.GetTaskRequest(id="of-nobody")
     async with grpc.aio.insecure_channel(f"127.0.0.1:{site.grpc}") as channel:
-        call = channel.unary_unary("/lf.a2a.v1.A2AService/GetTask")
+        call: Any = channel.unary_unary("/lf.a2a.v1.A2AService/GetTask")
         with pytest.raises(grpc.aio.AioRpcError):
             await call(asked.SerializeToString(), metadata=[("traceparent", client.header)])
     (span,) = traces.named("GetTask", client.trace)
