@@ -67,7 +67,13 @@ def check_settings(
     unreadable = list(_check_values())
     if unreadable:
         return unreadable
-    rules = (_check_consistency, _check_queues, _check_request_rate, _check_environments, _check_traces)
+    rules = (
+        _check_consistency,
+        _check_queues,
+        _check_request_rate,
+        _check_environments,
+        _check_traces,
+    )
     return [message for rule in rules for message in rule()]
 
 

@@ -137,7 +137,7 @@ def negotiate(
     MethodNotFound, and the error of an operation whose capability the agent does not declare.
     """
     request, agent = visit.request, visit.agent
-    visit.observed.negotiated(
+    visit.observed.note_negotiation(
         method=operation or "",
         dialect=dialect.code,
         agent=agent.slug,

@@ -58,7 +58,7 @@ class AttemptSpan:
                 "openinference.span.kind": "AGENT",
             },
             parent=request.trace.as_parent(),
-            links=_link_died(request, run, about),
+            links=_link_dead(request, run, about),
             id_=span_id_of(run.token),
         )
         tracing.content(self._span, "input.value", run.input, redact)
@@ -66,7 +66,7 @@ class AttemptSpan:
         self._token = tracing.enter(self._span)
         return self
 
-    def ended(self, state: TaskState) -> None:
+    def note_state(self, state: TaskState) -> None:
         """Set the state of the task at the end of the attempt."""
         if self._span is not None:
             self._span.set_attribute("a2a.task.state", state.word)
@@ -116,7 +116,7 @@ def _tell_wait(request: RunRequest, agent: str, about: dict[str, str]) -> float:
     return seconds
 
 
-def _link_died(request: RunRequest, run: ClaimedRun, about: dict[str, str]) -> list[Link]:
+def _link_dead(request: RunRequest, run: ClaimedRun, about: dict[str, str]) -> list[Link]:
     """Return the link to the attempt that died before. If it could not send its span, make that as well."""
     died = request.died
     if died is None:

@@ -345,7 +345,7 @@ class Runner:
                 recorder.finish(end, usage=journal.usage.write())
                 await recorder.wait_written()
                 await secrets.wipe()
-                span.ended(recorder.state)
+                span.note_state(recorder.state)
         except LeaseLost:
             logger.info("run %s lost its task; its agent was stopped", run.run)
         except Overloaded as fault:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -66,14 +67,14 @@ class ObservedRequest:
             self._token = tracing.enter(self._span)
         return self
 
-    def negotiated(self, *, method: str, dialect: str, agent: str, principal: str) -> None:
+    def note_negotiation(self, *, method: str, dialect: str, agent: str, principal: str) -> None:
         """Set what the negotiation found: the operation (A2A 1.0 §5.3), the code of the dialect, the agent's slug."""
         self.method, self.dialect, self.agent = method or UNKNOWN, dialect, agent
         if self._span is not None:
             self._span.update_name(self.method)
             self._span.set_attributes({"gen_ai.agent.name": agent, **tracing.user(principal)})
 
-    def failed(self, fault: Exception) -> None:
+    def note_fault(self, fault: Exception) -> None:
         """Set the error that the client gets."""
         self._code = type(fault).__name__
         status = fault.http_status if isinstance(fault, A2AError) else 0
@@ -109,5 +110,10 @@ class ObservedRequest:
         if self._recorded:
             return
         self._recorded = True
-        seconds.labels(self.method, self.binding).observe(time.perf_counter() - self._begun)
-        requests.labels(self.method, self.dialect, self.binding, self._code).inc()
+        lasted = time.perf_counter() - self._begun
+        _seconds(self.method, self.binding).observe(lasted)
+        _requests(self.method, self.dialect, self.binding, self._code).inc()
+
+
+# The look-up of a child by its labels costs more than all else here.
+_seconds, _requests = cache(seconds.labels), cache(requests.labels)

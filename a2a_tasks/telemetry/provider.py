@@ -17,7 +17,7 @@ from opentelemetry import trace
 from a2a_tasks import process
 from a2a_tasks.conf import conf
 from a2a_tasks.outages import ThrottleFilter
-from a2a_tasks.telemetry.tracing import is_on
+from a2a_tasks.telemetry.tracing import is_on, look_again
 
 __all__ = ["start_provider"]
 
@@ -42,6 +42,7 @@ def start_provider(*, delay: int = EXPORT_MILLISECONDS) -> None:
     `delay`: milliseconds between two exports, unless the operator sets them. Call it in the process itself, not before
     a fork.
     """
+    look_again()
     if not conf.TRACES or is_on():
         return
     try:
@@ -63,6 +64,7 @@ def start_provider(*, delay: int = EXPORT_MILLISECONDS) -> None:
     milliseconds = None if "OTEL_BSP_SCHEDULE_DELAY" in is_set else delay
     provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=milliseconds))
     trace.set_tracer_provider(provider)
+    look_again()
     _flush_at_exit(provider.shutdown)
 
 

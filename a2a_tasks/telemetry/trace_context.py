@@ -128,10 +128,10 @@ def _is_sound(state: str) -> bool:
 NONE = TraceContext()
 
 
-class _Stored(msgspec.Struct):
+class StoredTrace(msgspec.Struct):
     """The stored request of a run, as far as it concerns traces."""
 
     trace: TraceContext = NONE
 
 
-_decode = msgspec.json.Decoder(_Stored).decode
+_decode = msgspec.json.Decoder(StoredTrace).decode

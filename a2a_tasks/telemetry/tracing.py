@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -35,6 +36,7 @@ __all__ = [
     "is_on",
     "join",
     "leave",
+    "look_again",
     "note",
     "note_status",
     "shows_content",
@@ -51,8 +53,15 @@ Attributes = Mapping[str, str | int | float | bool]
 _chosen: ContextVar[int] = ContextVar("span_id", default=0)
 #: The attributes of every span that is begun for the present task.
 _about: ContextVar[Attributes | None] = ContextVar("about", default=None)
-#: The last provider, and its tracer.
-_known: tuple[Any, trace.Tracer | None] = (None, None)
+#: Seconds between two looks for a provider, as long as there is none.
+LOOK_SECONDS = 1.0
+
+
+class KnownTracer:
+    """The tracer of the provider; as long as there is none, the time of the next look for it."""
+
+    tracer: trace.Tracer | None = None
+    look_at = 0.0
 
 
 class _Ids:
@@ -71,15 +80,20 @@ class _Ids:
 
 def _tracer() -> trace.Tracer | None:
     """Return the tracer, also that of a provider which the surrounding project has set; None = nothing records."""
-    global _known  # noqa: PLW0603 - one tracer per provider
-    provider = trace.get_tracer_provider()
-    if _known[0] is not provider:
-        idle = isinstance(provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider)
-        tracer = None if idle else provider.get_tracer(SCOPE)
-        if tracer is not None and hasattr(tracer, "id_generator"):  # of the SDK
-            tracer.id_generator = _Ids(tracer.id_generator)
-        _known = (provider, tracer)
-    return _known[1]
+    if KnownTracer.tracer is None and (now := time.monotonic()) >= KnownTracer.look_at:
+        KnownTracer.look_at = now + LOOK_SECONDS
+        provider = trace.get_tracer_provider()
+        if not isinstance(provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider):
+            tracer = provider.get_tracer(SCOPE)
+            if hasattr(tracer, "id_generator"):  # of the SDK
+                tracer.id_generator = _Ids(tracer.id_generator)
+            KnownTracer.tracer = tracer
+    return KnownTracer.tracer
+
+
+def look_again() -> None:
+    """Look for the provider now: it has been set, or replaced."""
+    KnownTracer.tracer, KnownTracer.look_at = None, 0.0
 
 
 def is_on() -> bool:

@@ -10,6 +10,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from a2a_tasks.telemetry import tracing
+
 __all__ = ["Spans", "spans"]
 
 
@@ -30,6 +32,9 @@ class Spans:
 def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[Spans]:
     """Record spans in this process, as a project does that configures OpenTelemetry itself."""
     made = Spans()
-    monkeypatch.setattr(trace, "_TRACER_PROVIDER", made.provider)
-    yield made
+    with monkeypatch.context() as patched:
+        patched.setattr(trace, "_TRACER_PROVIDER", made.provider)
+        tracing.look_again()
+        yield made
+    tracing.look_again()
     made.provider.shutdown()

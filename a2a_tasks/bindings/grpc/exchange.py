@@ -126,7 +126,7 @@ class Exchange:
 
     def refuse(self, fault: A2AError) -> None:
         """End the call with an error."""
-        self.observed.failed(fault)
+        self.observed.note_fault(fault)
         refused = refusal(fault, self.dialect, self.agent)
         self.call.end(refused.code, refused.message, (*self.trailers, *refused.trailers))
 
