@@ -21,11 +21,12 @@ from a2a_console.admin.widgets.formatting import escape_name
 from a2a_console.admin.widgets.staff import may_view
 from a2a_console.site import page_url
 from a2a_console.times import duration, moment
-from a2a_tasks.agents.usage import ModelUsage, Usage
+from a2a_tasks.agents.usage import ModelUsage
 from a2a_tasks.models import Context, Run, RunStatus, Task
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.usage import sum_by_task
 
 __all__ = ["TaskHeader", "header"]
 
@@ -79,7 +80,7 @@ def _facts(request: HttpRequest, task: Task) -> Iterator[tuple[str, Any]]:
     yield "Status since", moment(task.status_at)
     yield "Events", str(task.last_event)
     yield "Context", _context(request, task)
-    for model, used in Usage(task.usage).models.items():
+    for model, used in sum_by_task([task.pk]).get(task.pk, {}).items():
         yield f"Usage of {escape_name(model)}", _describe_usage(used)
     if task.predecessor_id:
         yield "Began anew after", _predecessor(task)
@@ -137,7 +138,7 @@ def _context(request: HttpRequest, task: Task) -> Any:
 
 def _describe_usage(used: ModelUsage) -> str:
     cached = f", {used.cached_tokens} cached" if used.cached_tokens else ""
-    cost = "" if used.cost is None else f", cost {used.cost:g}"
+    cost = "" if used.cost is None else f", cost {used.cost:g} {used.currency}".rstrip()
     requests = "1 request" if used.requests == 1 else f"{used.requests} requests"
     return f"{requests}: {used.input_tokens} tokens in{cached}, {used.output_tokens} out{cost}"
 
