@@ -39,7 +39,7 @@ MARK = "urn:a2a-host:usage"
 
 
 class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What one or several requests to a model have used."""
+    """The usage of one or several requests to a model."""
 
     #: Identifies the report, so that a repeated write counts once.
     id: uuid.UUID

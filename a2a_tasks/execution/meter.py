@@ -26,8 +26,8 @@ MAX_WAITING, PORTION = 10_000, 100
 class Meter:
     """The meter of one run. Reports may come from any thread; all else belongs to the event loop.
 
-    Reports are written at once, in order. Writing goes on if the run is stopped, and is not fenced: what was spent was
-    spent, also by a run that has lost its task.
+    Reports are written at once, in order, and not fenced: a run that has lost its task has spent all the same. Writing
+    goes on if the run is stopped.
     """
 
     def __init__(self, run: ClaimedRun) -> None:

@@ -123,7 +123,7 @@ class StepBackend(CallableOperationBackend[None]):
 
     async def _report_others(self, usage: RunUsage) -> None:
         """Report what other agents, which a tool has run with the usage of this one, have added to it."""
-        new = {
+        new: dict[str, Any] = {
             "requests": usage.requests - self._counted.requests,
             "input_tokens": usage.input_tokens - self._counted.input_tokens,
             "output_tokens": usage.output_tokens - self._counted.output_tokens,

@@ -1,4 +1,4 @@
-"""The ledger of usage: what models were used for, one row per report of an agent."""
+"""The ledger of usage: one row for each report of an agent about its calls of models."""
 
 from __future__ import annotations
 

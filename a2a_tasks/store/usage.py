@@ -1,17 +1,15 @@
 """The ledger of usage: it writes reports of agents, and sums them.
 
-Rows are not fenced: what a run has spent is spent, also if it has lost its task meanwhile.
+Rows are not fenced: a run that has lost its task has spent all the same.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from operator import add
 
 from django.db import transaction
 from django.db.models import Max, Min, Q, Sum
-from msgspec.structs import astuple
 
 from a2a_tasks.agents.usage import OTHERS, ModelUsage
 from a2a_tasks.caller import OwnerScope
@@ -107,7 +105,8 @@ def sum_by_task(keys: Collection[int]) -> dict[int, dict[str, ModelUsage]]:
         models = found[task]
         if len(models) >= MAX_MODELS:
             others = models.setdefault(OTHERS, ModelUsage())
-            models[OTHERS] = ModelUsage(*map(add, astuple(others)[: len(FIGURES)], figures))
+            for name, figure in zip(FIGURES, figures, strict=True):
+                setattr(others, name, getattr(others, name) + figure)
         elif cost is None or currency != other:
             models[model] = ModelUsage(*figures)
         else:
