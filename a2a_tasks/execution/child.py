@@ -69,6 +69,7 @@ from a2a_tasks.protocol.soundness import check_kept
 __all__ = ["main"]
 
 PR_SET_PDEATHSIG = 1
+Asker = Callable[..., Awaitable[Any]]
 
 
 class AskingJournal(Journal):
@@ -76,12 +77,7 @@ class AskingJournal(Journal):
 
     parks = True
 
-    def __init__(
-        self,
-        ask: Callable[..., Awaitable[Any]],
-        tell: Callable[[Any], None],
-        threads: RunThreads,
-    ) -> None:
+    def __init__(self, ask: Asker, tell: Callable[[Any], None], threads: RunThreads) -> None:
         super().__init__()
         self._ask, self._tell, self._threads = ask, tell, threads
 
@@ -123,38 +119,35 @@ class AskingJournal(Journal):
 class AskingFiles(Files):
     """The files of a turn, read through the runner."""
 
-    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, ask: Asker) -> None:
         super().__init__()
         self._ask = ask
 
     async def read_stored(self, file: str) -> bytes:
         """Read the file storage through the runner. Raises FileUnavailable."""
-        found: bytes = await self._ask("file", file)
-        return found
+        return bytes(await self._ask("file", file))
 
     async def download(self, part: Part, max_bytes: int | None, seconds: float | None) -> bytes:
         """Download the URL through the runner. Raises FileUnavailable."""
-        found: bytes = await self._ask("fetch", part, max_bytes, seconds)
-        return found
+        return bytes(await self._ask("fetch", part, max_bytes, seconds))
 
 
 class AskingSecrets(Secrets):
     """The secrets of a turn, read through the runner."""
 
-    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, ask: Asker) -> None:
         super().__init__()
         self._ask = ask
 
     async def read_handed(self) -> Mapping[str, str]:
         """Read the secrets through the runner."""
-        found: Mapping[str, str] = await self._ask("secrets")
-        return found
+        return dict(await self._ask("secrets"))
 
 
 class AskingConversation(Conversation):
     """The conversation of a turn, read through the runner, which gets the changes at the end of the turn."""
 
-    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, ask: Asker) -> None:
         super().__init__()
         self._ask = ask
 
@@ -176,8 +169,7 @@ class AskingConversation(Conversation):
 
     async def read_history(self, limit: int) -> list[Message]:
         """Read the last messages through the runner."""
-        found: list[Message] = await self._ask("conversation", "read_history", limit)
-        return found
+        return list(await self._ask("conversation", "read_history", limit))
 
 
 class TellingLog:

@@ -71,10 +71,8 @@ def _facts(request: HttpRequest, task: Task) -> Iterator[tuple[str, Any]]:
         yield "Tenant", task.tenant
     yield "Agent", task.agent
     dialect = DIALECTS.get(task.origin_dialect)
-    yield (
-        "Protocol version",
-        f"{dialect.title} ({dialect.code})" if dialect else task.origin_dialect,
-    )
+    version = f"{dialect.title} ({dialect.code})" if dialect else task.origin_dialect
+    yield "Protocol version", version
     yield "Transport", task.origin_binding or "not recorded (created by an operator)"
     yield "Created", moment(task.created_at)
     yield "Status since", moment(task.status_at)
@@ -139,8 +137,8 @@ def _context(request: HttpRequest, task: Task) -> Any:
 def _describe_usage(used: ModelUsage) -> str:
     cached = f", {used.cached_tokens} cached" if used.cached_tokens else ""
     cost = "" if used.cost is None else f", cost {used.cost:g} {used.currency}".rstrip()
-    requests = "1 request" if used.requests == 1 else f"{used.requests} requests"
-    return f"{requests}: {used.input_tokens} tokens in{cached}, {used.output_tokens} out{cost}"
+    noun = "request" if used.requests == 1 else "requests"
+    return f"{used.requests} {noun}: {used.input_tokens} tokens in{cached}, {used.output_tokens} out{cost}"
 
 
 def _predecessor(task: Task) -> Any:
