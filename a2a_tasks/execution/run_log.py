@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 
 from a2a_tasks.conf import conf
-from a2a_tasks.execution.redaction import redact
+from a2a_tasks.telemetry.redaction import redact
 from a2a_tasks.execution.run_log_handler import LogLine
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.store import run_lines

@@ -10,7 +10,7 @@ import msgspec
 from a2a_tasks.agents.content import data
 from a2a_tasks.agents.emission import StatusUpdate, ToolEvent
 from a2a_tasks.agents.host_extensions import TOOL_EVENTS
-from a2a_tasks.execution.redaction import redact, redact_value
+from a2a_tasks.telemetry.redaction import redact, redact_value
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_json
 from a2a_tasks.protocol.values import TaskState

@@ -1,0 +1,21 @@
+"""The scrubber for Sentry: `sentry_sdk.init(before_send=scrub)`. The host itself does not need `sentry_sdk`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_tasks.telemetry import log_context
+from a2a_tasks.telemetry.redaction import redact_value
+
+__all__ = ["scrub"]
+
+
+def scrub(event: Any, hint: Any) -> Any:
+    """Return a new event of Sentry without credentials, with task, agent, run, attempt, tenant and request as tags.
+
+    An event for which this raises is not sent (Sentry's `before_send`). `hint` is not used.
+    """
+    scrubbed = redact_value(event)
+    known = {name: str(value) for name, value in log_context.members(log_context.current()).items()}
+    scrubbed["tags"] = {**(scrubbed.get("tags") or {}), **known}
+    return scrubbed
