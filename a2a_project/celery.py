@@ -23,6 +23,7 @@ def _on_loading(**_: Any) -> None:
         django.setup()
     except ImproperlyConfigured as fault:
         raise SystemExit(f"The host cannot start. {fault}") from None
+    log_printed_lines()
 
 
 # Set before the application is made: Celery then prepares it for Django, with a handler that runs after the one above,
@@ -80,7 +81,6 @@ def _on_logging(logger: logging.Logger, **_: Any) -> None:
     """Write the lines of Celery's handlers as the host writes its own."""
     for handler in logger.handlers:
         handler.setFormatter(FORMATS[conf.LOG_FORMAT]())
-    log_printed_lines()
 
 
 def _log_only() -> None:

@@ -71,15 +71,15 @@ class JsonFormatter(logging.Formatter):
         """Return the line. Never raises: a record that cannot be formatted is named by its place."""
         try:
             length = MAX_LENGTH
-            while len(line := self._encode(record, length)) > MAX_BYTES:
+            while len(line := _write(self._describe(record, length))) > MAX_BYTES:
                 length //= 4
         except Exception as fault:  # noqa: BLE001 - a line of the log must not cost a request
             where = f"{record.pathname}:{record.lineno}"
             message = f"a line of {where} could not be written: {type(fault).__name__}"
-            line = msgspec.json.encode({**_begin(record), "message": _sound(message)})
-        return line.decode().translate(ESCAPED_IN_JSON)
+            line = _write({**_begin(record), "message": message})
+        return line.decode()
 
-    def _encode(self, record: logging.LogRecord, length: int) -> bytes:
+    def _describe(self, record: logging.LogRecord, length: int) -> dict[str, Any]:
         members = {**_begin(record), "message": redact_ends(_message(record), length)}
         context = log_context.current()
         if name := context.request_id or request_id():
@@ -93,10 +93,7 @@ class JsonFormatter(logging.Formatter):
             members["exception"] = redact_ends(exception, length)
         if extra := _extra(record, min(length, MAX_VALUE)):
             members["extra"] = extra
-        try:
-            return msgspec.json.encode(members)
-        except UnicodeEncodeError:  # a lone surrogate
-            return msgspec.json.encode(_sound(members))
+        return members
 
     def _trace(self, record: logging.LogRecord) -> str:
         """Return the traceback of the record, and its stack, if it has one."""
@@ -107,7 +104,7 @@ class JsonFormatter(logging.Formatter):
 def _begin(record: logging.LogRecord) -> dict[str, Any]:
     at = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
     ts = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {"ts": ts, "level": record.levelname, "logger": _sound(record.name[:MAX_VALUE])}
+    return {"ts": ts, "level": record.levelname, "logger": record.name[:MAX_VALUE]}
 
 
 def _message(record: logging.LogRecord) -> str:
@@ -125,13 +122,24 @@ def _extra(record: logging.LogRecord, length: int) -> dict[str, Any]:
         value = record.__dict__[name]
         if isinstance(value, str):
             extra[name[:MAX_NAME]] = redact_value(redact_ends(value, length), name)
-        elif isinstance(value, int | float) and abs(value) < 2**63:  # larger than JSON's readers take
+        elif (
+            isinstance(value, int | float) and abs(value) < 2**63
+        ):  # larger than JSON's readers take
             extra[name[:MAX_NAME]] = redact_value(value, name)
     return extra
 
 
+def _write(members: dict[str, Any]) -> bytes:
+    """Return JSON in which each character can be shown."""
+    try:
+        line = msgspec.json.encode(members)
+    except UnicodeEncodeError:
+        line = msgspec.json.encode(_sound(members))
+    return line.decode().translate(ESCAPED_IN_JSON).encode()
+
+
 def _sound(value: Any) -> Any:
-    """Return texts without lone surrogates."""
+    """Return a value with lone surrogates as Python writes them."""
     if isinstance(value, dict):
         return {_sound(name): _sound(member) for name, member in value.items()}
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value

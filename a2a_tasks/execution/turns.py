@@ -28,7 +28,14 @@ from a2a_tasks.store.tasks import ReferencesTooLarge, brief, find, find_before, 
 from a2a_tasks.telemetry import log_context
 from a2a_tasks.telemetry.log_context import LogContext
 
-__all__ = ["RunRequest", "bind_log_context", "find_reach", "run_request", "read_run_request", "turn_of"]
+__all__ = [
+    "RunRequest",
+    "bind_log_context",
+    "find_reach",
+    "run_request",
+    "read_run_request",
+    "turn_of",
+]
 
 _message = msgspec.json.Decoder(Message).decode
 

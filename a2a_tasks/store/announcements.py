@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 
 from a2a_tasks.agents.declaration import UnfitManifest, digest, read_declaration, refuse_newer, sign
-from a2a_tasks.conf import conf, project
+from a2a_tasks.conf import conf, project, read_environment_keys
 from a2a_tasks.models import AgentVersion
 
 __all__ = ["find_fault"]

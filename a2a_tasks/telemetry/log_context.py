@@ -23,7 +23,8 @@ class LogContext(NamedTuple):
     tenant: str = ""
 
 
-_current: ContextVar[LogContext] = ContextVar("a2a_log_context", default=LogContext())
+_UNKNOWN = LogContext()
+_current: ContextVar[LogContext] = ContextVar("a2a_log_context", default=_UNKNOWN)
 
 
 def bind(context: LogContext) -> None:

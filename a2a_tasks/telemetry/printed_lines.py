@@ -21,7 +21,7 @@ class _Printed(threading.local):
 
     #: The line without an end.
     line = ""
-    #: True while its entry is made: a handler that prints must not create another one.
+    #: True while its entry is made: what a handler prints is not logged.
     busy = False
 
 
@@ -37,7 +37,7 @@ class PrintedLines(io.TextIOBase):
         """Add text; each line with an end is logged. Returns the number of characters."""
         printed = self._printed
         if printed.busy:
-            return len(text)
+            return self._stream.write(text)
         *lines, printed.line = (printed.line + text).split("\n")
         if len(printed.line) > MAX_LENGTH:
             lines, printed.line = [*lines, printed.line], ""

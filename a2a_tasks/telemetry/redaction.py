@@ -62,7 +62,10 @@ def redact_ends(text: str, length: int) -> str:
     if len(text) <= 2 * (half + MARGIN):
         start = rest = redact(text)
     else:
-        start, rest = redact(text[: half + MARGIN])[:-MARGIN], redact(text[-half - MARGIN :])[MARGIN:]
+        start, rest = (
+            redact(text[: half + MARGIN])[:-MARGIN],
+            redact(text[-half - MARGIN :])[MARGIN:],
+        )
     return f"{start[:half]} … [cut, {len(text)} characters] … {rest[-half:]}"
 
 
