@@ -167,7 +167,7 @@ def make_logging(level: str, style: str = "text") -> dict[str, Any]:
         "handlers": {
             "stderr": {
                 "class": "logging.StreamHandler",
-                "stream": "ext://sys.__stderr__",  # what is printed to sys.stderr may become log lines
+                "stream": "ext://sys.__stderr__",  # text for sys.stderr may become log lines
                 "formatter": "line",
                 "filters": ["refusals"],
             },

@@ -17,11 +17,11 @@ MAX_LENGTH = 64 * 1024
 
 
 class _Printed(threading.local):
-    """What a thread has printed."""
+    """The text that a thread has printed, as far as its line has no end."""
 
     #: The line without an end.
     line = ""
-    #: True while its entry is made: what a handler prints is not logged.
+    #: True while an entry is made: text that a handler prints is not logged.
     busy = False
 
 

@@ -49,7 +49,7 @@ class Address:
 
 
 class ServingCommand(BaseCommand):
-    """A command that serves. What it has to say at the start goes to the standard output, all else to the log."""
+    """A command that serves. It tells people the address on the standard output, and all else is in the log."""
 
     def execute(self, *args: Any, **options: Any) -> Any:
         """Run the command, and write the warnings of system checks and later errors as the log is written."""

@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -39,11 +39,17 @@ COMMANDS = {
         "Application startup complete",
     ),
     "worker": (worker_arguments("worker", "json"), " ready."),
+    "environment": (["-m", "a2a_host.worker"], " ready."),
     "pusher": (worker_arguments("pusher", "json"), " ready."),
     "beat": (
         ["-m", "celery", "-A", "a2a_project", "beat", "-l", "INFO", "-s", "{}/beat"],
         "beat: Starting",
     ),
+}
+ENVIRONMENT = {
+    "DJANGO_SETTINGS_MODULE": "a2a_host.worker_settings",
+    "A2A_ENVIRONMENT": "talking",
+    "A2A_DEFAULT_AGENT": "demo",
 }
 STACK_ONLY = pytest.mark.backend("stack")
 
@@ -54,7 +60,7 @@ def entries(log: str) -> list[dict[str, Any]]:
 
 
 def test_lines_of_a_run_name_it_and_hold_no_secret() -> None:
-    processes = [web(ENVIRON)]
+    processes: list[AbstractContextManager[Any]] = [web(ENVIRON)]
     if backend.backend() == backend.STACK:
         processes.append(worker(environ=ENVIRON, queues="agents"))
     before = set(RUNNING)
@@ -105,7 +111,14 @@ def test_each_process_logs_nothing_but_json_from_start_to_end(name: str, tmp_pat
     """People read the standard output of `up` and `serve_grpc`."""
     arguments, ready = COMMANDS[name]
     port = free_port()
-    variables = {**ENVIRON, "PORT": str(port), "A2A_DRAIN_SECONDS": "1", "HOME": str(tmp_path)}
+    own = ENVIRONMENT if name == "environment" else {}
+    variables = {
+        **ENVIRON,
+        **own,
+        "PORT": str(port),
+        "A2A_DRAIN_SECONDS": "1",
+        "HOME": str(tmp_path),
+    }
     with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
         process = subprocess.Popen(  # noqa: S603 - our own command lines
             [sys.executable, *(word.format(tmp_path) for word in arguments)],
