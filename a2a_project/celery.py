@@ -23,7 +23,6 @@ def _on_loading(**_: Any) -> None:
         django.setup()
     except ImproperlyConfigured as fault:
         raise SystemExit(f"The host cannot start. {fault}") from None
-    log_printed_lines()
 
 
 # Set before the application is made: Celery then prepares it for Django, with a handler that runs after the one above,
@@ -81,6 +80,7 @@ def _on_logging(logger: logging.Logger, **_: Any) -> None:
     """Write the lines of Celery's handlers as the host writes its own."""
     for handler in logger.handlers:
         handler.setFormatter(FORMATS[conf.LOG_FORMAT]())
+    log_printed_lines()
 
 
 def _log_only() -> None:
@@ -115,6 +115,7 @@ def _on_queues(instance: Any, options: dict[str, Any], **_: Any) -> None:
     if not options.get("queues"):
         instance.app.amqp.queues.select(registry.queues())
     instance.quiet |= conf.LOG_FORMAT == "json"  # no banner
+    log_printed_lines()
 
 
 @signals.worker_init.connect  # type: ignore[untyped-decorator]

@@ -49,6 +49,10 @@ class PrintedLines(io.TextIOBase):
             printed.busy = False
         return len(text)
 
+    def flush(self) -> None:
+        """Flush the replaced stream: it may have text from before."""
+        self._stream.flush()
+
     def writable(self) -> bool:
         """Return True."""
         return True
