@@ -1,15 +1,12 @@
 """The Celery application: `celery -A a2a_project worker -P threads`."""
 
 import atexit
-import logging
 import os
 from typing import Any
 
 import django
 from celery import signals
 from celery.app.amqp import AMQP
-from celery.apps import beat as celery_beat
-from celery.apps import worker as celery_worker
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
@@ -29,10 +26,8 @@ def _on_loading(**_: Any) -> None:
 # and keeps the working directory in the path.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
 
-from a2a_project.log_format import FORMATS  # noqa: E402 - see above
-from a2a_tasks.conf import conf  # noqa: E402
+from a2a_project import celery_log  # noqa: E402 - see above
 from a2a_tasks.execution.celery_app import app  # noqa: E402
-from a2a_tasks.telemetry.printed_lines import log_printed_lines  # noqa: E402
 
 
 def _load_settings() -> None:
@@ -67,32 +62,8 @@ class HintAmqp(AMQP):  # type: ignore[misc]
     Consumer = HintConsumer
 
 
-class SilentBeat(celery_beat.Beat):  # type: ignore[misc]
-    """Beat without its banner."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{**options, "app": app, "quiet": True})
-
-
-@signals.after_setup_logger.connect  # type: ignore[untyped-decorator]
-@signals.after_setup_task_logger.connect  # type: ignore[untyped-decorator]
-def _on_logging(logger: logging.Logger, **_: Any) -> None:
-    """Write the lines of Celery's handlers as the host writes its own."""
-    for handler in logger.handlers:
-        handler.setFormatter(FORMATS[conf.LOG_FORMAT]())
-    log_printed_lines()
-
-
-def _log_only() -> None:
-    """Leave out all that Celery prints."""
-    app.conf.worker_redirect_stdouts = False  # the host does it
-    app.Beat = SilentBeat
-    celery_worker.safe_say = _ignore
-
-
 _load_settings()
-if conf.LOG_FORMAT == "json":
-    _log_only()
+celery_log.set_up()
 app.amqp_cls = HintAmqp
 app.set_current()
 app.autodiscover_tasks(["a2a_tasks.execution", "a2a_push"], related_name="jobs")
@@ -114,8 +85,6 @@ def _on_queues(instance: Any, options: dict[str, Any], **_: Any) -> None:
 
     if not options.get("queues"):
         instance.app.amqp.queues.select(registry.queues())
-    instance.quiet |= conf.LOG_FORMAT == "json"  # no banner
-    log_printed_lines()
 
 
 @signals.worker_init.connect  # type: ignore[untyped-decorator]
@@ -125,6 +94,7 @@ def _on_worker(**_: Any) -> None:
     from a2a_project import metrics_port  # noqa: PLC0415 - they need the apps, which are loaded by now
     from a2a_push import delivery, jobs  # noqa: PLC0415
     from a2a_tasks.agents.declaration import UnfitManifest  # noqa: PLC0415
+    from a2a_tasks.conf import conf  # noqa: PLC0415
     from a2a_tasks.execution import announcement, worker  # noqa: PLC0415
 
     if conf.ENVIRONMENT:

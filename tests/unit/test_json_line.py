@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 
-from a2a_project.log_format import MAX_BYTES, JsonFormatter
+from a2a_project.json_line import MAX_BYTES, JsonFormatter
 from a2a_tasks.audit import act_as
 from a2a_tasks.telemetry import log_context
 from a2a_tasks.telemetry.log_context import LogContext

@@ -14,14 +14,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
 
-from a2a_project.management.commands import serve_grpc
-from a2a_project.management.commands.serve import (
-    Address,
-    ServingCommand,
-    add_address,
-    read_address,
-    serve_site,
-)
+from a2a_project.management.commands import serve, serve_grpc
+from a2a_project.management.commands.serve import Address, add_address, read_address, serve_site
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.security import allows_anonymous, sample_header
 from a2a_tasks.conf import conf, project
@@ -35,7 +29,7 @@ ADMIN = "admin"
 PASSWORD_BYTES = 12
 
 
-class Command(ServingCommand):
+class Command(serve.ServingCommand):
     """The command: it prepares the host and serves it."""
 
     help = (

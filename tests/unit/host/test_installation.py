@@ -10,7 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 import a2a_host
-from a2a_project.log_format import JsonFormatter
+from a2a_project.json_line import JsonFormatter
 
 STOCK: dict[str, Any] = {
     "BASE_DIR": Path("/srv/shop"),
