@@ -17,7 +17,7 @@ from uvicorn_worker import UvicornWorker
 
 
 class JsonFormatter(logging.Formatter):
-    """The lines of the master, as the host writes them (a2a_project/log_format.py)."""
+    """The lines of the master, as the host writes them (a2a_project/json_line.py)."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as one JSON object."""
