@@ -36,7 +36,7 @@ from a2a_tasks.execution.run_log import RunLogWriter
 from a2a_tasks.execution.run_log_handler import current, install
 from a2a_tasks.execution.secrets import StoredSecrets
 from a2a_tasks.execution.slots import Slots
-from a2a_tasks.execution.turns import turn_of
+from a2a_tasks.execution.turns import bind_log_context, turn_of
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
@@ -328,6 +328,7 @@ class Runner:
 
     async def _carry(self, carried: ActiveRun) -> None:
         run = carried.assignment
+        bind_log_context(run)
         conversation = StoredConversation(run)
         meter = Meter(run)
         recorder = Recorder(run, conversation, meter)
