@@ -24,6 +24,7 @@ from a2a_tasks.outbound import make_tls_context
 from a2a_tasks.signatures import ring
 from a2a_tasks.store import sealed_columns
 from a2a_tasks.store.files import STORAGE
+from a2a_tasks.store.prices import read_prices
 
 __all__ = [
     "check_agents",
@@ -45,6 +46,7 @@ CHOICES = {
     "FILE_URLS": ("signed", "authenticated"),
     "GRANTS": GRANTS,
     "LEGACY_METHOD_WITH_1_0": ("reject", "serve"),
+    "LOG_FORMAT": ("text", "json"),
     "RUN_LOG_LEVEL": ("DEBUG", "INFO", "WARNING", "ERROR", "OFF"),
     "V10_ERROR_TABLE": ("1.0.1", "1.0.0"),
     "VISIBILITY": VISIBILITIES,
@@ -68,11 +70,8 @@ def check_settings(
     if unreadable:
         return unreadable
     rules = (
-        _check_consistency,
-        _check_queues,
-        _check_request_rate,
-        _check_environments,
-        _check_traces,
+        *(_check_consistency, _check_queues, _check_request_rate, _check_environments),
+        *(_check_prices, _check_traces),
     )
     return [message for rule in rules for message in rule()]
 
@@ -263,6 +262,17 @@ def _check_traces() -> Iterable[CheckMessage]:
             "A2A_TRACES is set, but the packages for traces are missing",
             hint="pip install 'a2a-host[otel]', or install requirements-otel.txt.",
             id="a2a_tasks.W023",
+        )
+
+
+def _check_prices() -> Iterable[CheckMessage]:
+    try:
+        read_prices(conf.PRICES)
+    except ValueError as fault:
+        yield Error(
+            f"A2A_PRICES: {fault}",
+            hint='{"gpt-4o*": {"input": 2.5, "output": 10}}, for a million tokens.',
+            id="a2a_tasks.E057",
         )
 
 

@@ -10,9 +10,8 @@ from typing import Any
 from opentelemetry import trace
 from opentelemetry.trace import Link, Span, SpanKind
 
-from a2a_tasks.execution.redaction import redact
+from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.turns import RunRequest, read_run_request
-from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.records import ClaimedRun, LeaseLost
 from a2a_tasks.telemetry import tracing
 from a2a_tasks.telemetry.attributes import of_task
@@ -21,15 +20,15 @@ from a2a_tasks.telemetry.trace_context import NONE, span_id_of
 __all__ = ["AttemptSpan", "with_output"]
 
 #: Seconds that a run must have waited for a span of its wait.
-SHORT_SECONDS = 0.001
+SHORT_SECONDS = 0.01
 NANO = 1_000_000_000
 
 
 class AttemptSpan:
     """The span of an attempt, which is the current one for its agent. It has an id that the next attempt can know."""
 
-    def __init__(self, run: ClaimedRun, message_id: str) -> None:
-        self._run, self._message_id = run, message_id
+    def __init__(self, run: ClaimedRun, message_id: str, recorder: Recorder) -> None:
+        self._run, self._message_id, self._recorder = run, message_id, recorder
         self._span: Span | None = None
 
     def __enter__(self) -> AttemptSpan:
@@ -61,15 +60,10 @@ class AttemptSpan:
             links=_link_dead(request, run, about),
             id_=span_id_of(run.token),
         )
-        tracing.content(self._span, "input.value", run.input, redact)
+        tracing.content(self._span, "input.value", run.input)
         tracing.join(NONE, task)
         self._token = tracing.enter(self._span)
         return self
-
-    def note_state(self, state: TaskState) -> None:
-        """Set the state of the task at the end of the attempt."""
-        if self._span is not None:
-            self._span.set_attribute("a2a.task.state", state.word)
 
     def __exit__(
         self,
@@ -81,7 +75,8 @@ class AttemptSpan:
             return
         if fault is not None:
             tracing.fail(self._span, type(fault).__name__, ours=isinstance(fault, Exception))
-        self._span.set_attribute("a2a_host.fenced", isinstance(fault, LeaseLost))
+        fenced, state = isinstance(fault, LeaseLost), self._recorder.state.word
+        self._span.set_attributes({"a2a_host.fenced": fenced, "a2a.task.state": state})
         tracing.leave(self._span, self._token)
 
 
@@ -100,7 +95,7 @@ async def _hear(values: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
                 said += value if isinstance(value, str) else "".join(texts)
             yield value
     finally:
-        tracing.content(trace.get_current_span(), "output.value", said, redact)
+        tracing.content(trace.get_current_span(), "output.value", said)
 
 
 def _tell_wait(request: RunRequest, agent: str, about: dict[str, str]) -> float:

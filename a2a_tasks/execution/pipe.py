@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from a2a_tasks.agents import AgentError, Message, Turn
+from a2a_tasks.agents.usage import UsageReport
 from a2a_tasks.caller import Caller
 from a2a_tasks.conversation_changes import ConversationChanges
 from a2a_tasks.execution.run_log_handler import LogLine as Line
-from a2a_tasks.telemetry import tracing
+from a2a_tasks.telemetry import log_context, tracing
+from a2a_tasks.telemetry.log_context import LogContext
 from a2a_tasks.telemetry.trace_context import TraceContext
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "Logged",
     "Next",
     "Raised",
+    "Reported",
     "Output",
     "pack",
     "receive",
@@ -60,19 +63,22 @@ class StartRun:
     extensions: tuple[str, ...]
     by_operator: bool
     seed: str
+    log_context: LogContext
     #: The span of the attempt.
     trace: TraceContext
 
     @classmethod
     def of(cls, agent: str, turn: Turn) -> StartRun:
         """Return the message for a turn; the process asks for further data later."""
-        names = cls.__match_args__[1:-2]
-        seed, trace = turn._seed, tracing.current()  # noqa: SLF001 - private to agents
-        return cls(agent, **{name: getattr(turn, name) for name in names}, seed=seed, trace=trace)
+        names = cls.__match_args__[1:-3]
+        seed = turn._seed  # noqa: SLF001 - private to agents
+        about = {name: getattr(turn, name) for name in names}
+        log, trace = log_context.current(), tracing.current()
+        return cls(agent, **about, seed=seed, log_context=log, trace=trace)
 
     def about(self) -> dict[str, Any]:
         """Return the arguments for the Turn."""
-        return {name: getattr(self, name) for name in self.__match_args__[1:-1]}
+        return {name: getattr(self, name) for name in self.__match_args__[1:-2]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +145,13 @@ class TurnEnded:
     memory: str
     #: The changes of the conversation.
     conversation: ConversationChanges | None = None
-    #: The turn's usage of models, as JSON.
-    usage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A report of the usage of models."""
+
+    spent: UsageReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +167,6 @@ class Raised:
     trace: str
     #: True for AgentError, whose text is for the client.
     is_public: bool
-    #: The turn's usage of models, as JSON.
-    usage: str = ""
 
     def fault(self) -> Exception:
         """Return the exception that the runner's process raises."""

@@ -29,6 +29,7 @@ from a2a_tasks.execution.conversation import StoredConversation
 from a2a_tasks.execution.files import StoredFiles
 from a2a_tasks.execution.journal import StoredJournal
 from a2a_tasks.execution.leases import Leases
+from a2a_tasks.execution.meter import Meter
 from a2a_tasks.execution.presence import WorkerLoad
 from a2a_tasks.execution.processes import ProcessDied, Processes
 from a2a_tasks.execution.recorder import Recorder
@@ -36,7 +37,7 @@ from a2a_tasks.execution.run_log import RunLogWriter
 from a2a_tasks.execution.run_log_handler import current, install
 from a2a_tasks.execution.secrets import StoredSecrets
 from a2a_tasks.execution.slots import Slots
-from a2a_tasks.execution.turns import turn_of
+from a2a_tasks.execution.turns import bind_log_context, turn_of
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
@@ -329,23 +330,25 @@ class Runner:
 
     async def _carry(self, carried: ActiveRun) -> None:
         run = carried.assignment
+        bind_log_context(run)
         conversation = StoredConversation(run)
-        recorder = Recorder(run, conversation)
+        meter = Meter(run)
+        recorder = Recorder(run, conversation, meter)
         leave = None if carried.acts_once else carried.stop
-        journal = StoredJournal(run, recorder, carried.threads, holds=carried.holds, leave=leave)
+        holds, threads = carried.holds, carried.threads
+        journal = StoredJournal(run, recorder, threads, meter=meter, holds=holds, leave=leave)
         secrets = StoredSecrets(run)
         turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets, conversation)
         log = self._notebook.open(run)
         current.set(log)  # for this task, and for tasks and threads that the agent starts
         try:
-            with AttemptSpan(run, turn.message.message_id) as span:
+            with AttemptSpan(run, turn.message.message_id, recorder):
                 end = await self._listen_to(carried, turn, recorder)
                 failpoint("worker.agent_returned")
                 carried.ending = True
-                recorder.finish(end, usage=journal.usage.write())
+                recorder.finish(end)
                 await recorder.wait_written()
                 await secrets.wipe()
-                span.note_state(recorder.state)
         except LeaseLost:
             logger.info("run %s lost its task; its agent was stopped", run.run)
         except Overloaded as fault:
@@ -362,6 +365,8 @@ class Runner:
         finally:
             turn._stop()  # noqa: SLF001 - wake its waiting threads
             log.close()
+            with contextlib.suppress(TransactionRefused):
+                await meter.settle()  # it was spent, however the run ended
 
     async def _listen_to(self, carried: ActiveRun, turn: Turn, recorder: Recorder) -> RunEnd:
         """Record the agent's values to its end. Raises CancelledError if it was stopped, however it reacted."""

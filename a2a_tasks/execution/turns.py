@@ -26,10 +26,18 @@ from a2a_tasks.protocol.values import UNSET, Message, Task, TaskState
 from a2a_tasks.store.db import retry_until_answered, run_in_thread
 from a2a_tasks.store.records import ClaimedRun
 from a2a_tasks.store.tasks import ReferencesTooLarge, brief, find, find_before, references
-from a2a_tasks.telemetry import tracing
+from a2a_tasks.telemetry import log_context, tracing
+from a2a_tasks.telemetry.log_context import LogContext
 from a2a_tasks.telemetry.trace_context import NONE, DeadAttempt, TraceContext
 
-__all__ = ["RunRequest", "find_reach", "run_request", "read_run_request", "turn_of"]
+__all__ = [
+    "RunRequest",
+    "bind_log_context",
+    "find_reach",
+    "run_request",
+    "read_run_request",
+    "turn_of",
+]
 
 _message = msgspec.json.Decoder(Message).decode
 
@@ -45,6 +53,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scopes: tuple[str, ...] = ()
     #: True if an operator sent the message in the caller's place.
     by_operator: bool = False
+    #: The id that the client or the proxy gave the request, for the log.
+    request_id: str = ""
     #: The trace context of the send, and its time in seconds since the epoch, if traces are on (`a2a_tasks.telemetry`).
     trace: TraceContext = NONE
     sent_at: float = 0.0
@@ -61,6 +71,7 @@ def run_request(
     extensions: tuple[str, ...],
     *,
     by_operator: bool = False,
+    request_id: str = "",
 ) -> str:
     """Return the data of a request without its message, as JSON for the run's row."""
     trace = tracing.current()
@@ -73,6 +84,7 @@ def run_request(
             tenant=caller.tenant,
             scopes=tuple(sorted(caller.scopes)),
             by_operator=by_operator,
+            request_id=request_id,
             trace=trace,
             sent_at=time.time() if trace.traceparent else 0.0,
         )
@@ -88,6 +100,14 @@ def find_reach(run: ClaimedRun, slug: str = "") -> OwnerScope:
     agent, request = registry.find_hosted(slug), read_run_request(run.request or "{}")
     shares = agent is not None and is_shared(agent)
     return scope_in(run.scope.tenant, request.principal, slug, shared=shares)
+
+
+def bind_log_context(run: ClaimedRun) -> None:
+    """Let log lines of the present task, and of what it starts, name the run."""
+    request_id, scope = read_run_request(run.request or "{}").request_id, run.scope
+    log_context.bind(
+        LogContext(request_id, run.task_id, scope.agent, run.run, run.attempt, scope.tenant)
+    )
 
 
 def turn_of(

@@ -39,7 +39,7 @@ class ObservedRequest:
     """
 
     __slots__ = (
-        *("_begun", "_code", "_headers", "_recorded", "_span", "_token"),
+        *("_begun", "_code", "_headers", "_notes", "_recorded", "_span", "_token"),
         *("agent", "binding", "dialect", "method"),
     )
 
@@ -53,6 +53,7 @@ class ObservedRequest:
         self._headers: Mapping[str, str] = {}
         self._span: Span | None = None
         self._token: Any = None
+        self._notes: dict[str, str] = {}
 
     def by(self, binding: Binding, headers: Mapping[str, str]) -> ObservedRequest:
         """Set the binding, and the headers with the client's trace context; returns the request, to be entered."""
@@ -65,6 +66,7 @@ class ObservedRequest:
             parent = TraceContext.read(self._headers).as_parent()
             self._span = tracing.begin(UNKNOWN, SpanKind.SERVER, parent=parent)
             self._token = tracing.enter(self._span)
+            self._notes = tracing.collect_notes()
         return self
 
     def note_negotiation(self, *, method: str, dialect: str, agent: str, principal: str) -> None:
@@ -72,7 +74,7 @@ class ObservedRequest:
         self.method, self.dialect, self.agent = method or UNKNOWN, dialect, agent
         if self._span is not None:
             self._span.update_name(self.method)
-            self._span.set_attributes({"gen_ai.agent.name": agent, **tracing.user(principal)})
+            self._notes |= {"gen_ai.agent.name": agent, **tracing.user(principal)}
 
     def note_fault(self, fault: Exception) -> None:
         """Set the error that the client gets."""
@@ -102,7 +104,9 @@ class ObservedRequest:
         self._record()
         if self._span is not None:
             about = {"a2a.method.name": self.method, "a2a_host.dialect": self.dialect}
-            self._span.set_attributes({**about, "a2a_host.binding": str(self.binding)})
+            self._span.set_attributes(
+                {**about, "a2a_host.binding": str(self.binding), **self._notes}
+            )
             tracing.leave(self._span, self._token)
 
     def _record(self) -> None:
