@@ -36,8 +36,7 @@ class AttemptSpan:
             return self
         run, request = self._run, read_run_request(self._run.request or "{}")
         agent = run.scope.agent
-        task = of_task(run.task_id, run.context_id)
-        about = {**task, "gen_ai.agent.name": agent}
+        about = {**of_task(run.task_id, run.context_id), "gen_ai.agent.name": agent}
         more: dict[str, str | int | float] = {}
         if run.attempt == 1 and request.sent_at:
             more["a2a_host.queue_seconds"] = _tell_wait(request, agent, about)
@@ -61,7 +60,7 @@ class AttemptSpan:
             id_=span_id_of(run.token),
         )
         tracing.content(self._span, "input.value", run.input)
-        tracing.join(NONE, task)
+        tracing.join(NONE, run.task_id, run.context_id)
         self._token = tracing.enter(self._span)
         return self
 

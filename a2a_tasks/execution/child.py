@@ -66,14 +66,11 @@ from a2a_tasks.execution.run_threads import RunThreads
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_kept
 from a2a_tasks.telemetry import log_context, printed_lines, tracing
-from a2a_tasks.telemetry.attributes import of_task
-from a2a_tasks.telemetry.provider import start_provider
+from a2a_tasks.telemetry.provider import SHORT_MILLISECONDS, start_provider
 
 __all__ = ["main"]
 
 PR_SET_PDEATHSIG = 1
-#: Milliseconds between two exports of spans: this process may be killed as soon as it has no turn.
-SPAN_MILLISECONDS = 200
 Asker = Callable[..., Awaitable[Any]]
 
 
@@ -321,7 +318,7 @@ class HostedTurn:
         self._host.send(Started())
         log = TellingLog(self._host.send_from_any_thread)
         current.set(log)
-        tracing.join(self._trace, of_task(self.turn.task_id, self.turn.context_id))
+        tracing.join(self._trace, self.turn.task_id, self.turn.context_id)
         try:
             await self._run_agent()
             self._over = True
@@ -395,7 +392,7 @@ def main(descriptor: int, parent: int) -> None:
         signal.signal(signum, lambda *_: None)
     django.setup()
     printed_lines.log_printed_lines()
-    start_provider(delay=SPAN_MILLISECONDS)
+    start_provider(delay=SHORT_MILLISECONDS)
     install()
     asyncio.run(_serve(socket.socket(fileno=descriptor)))
 

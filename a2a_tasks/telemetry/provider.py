@@ -19,13 +19,15 @@ from a2a_tasks.conf import conf
 from a2a_tasks.outages import ThrottleFilter
 from a2a_tasks.telemetry.tracing import is_on, look_again
 
-__all__ = ["start_provider"]
+__all__ = ["SHORT_MILLISECONDS", "start_provider"]
 
 logger = logging.getLogger(__name__)
 #: Seconds that the end of the process waits for the last spans.
 FLUSH_SECONDS = 2.0
 #: Milliseconds between two exports, if OTEL_BSP_SCHEDULE_DELAY is not set: a killed process loses the spans that wait.
 EXPORT_MILLISECONDS = 1000
+#: For the process of an agent, which may be killed as soon as it has no turn.
+SHORT_MILLISECONDS = 200
 #: Seconds of an export with its repetitions, if none of these variables is set.
 EXPORT_SECONDS = 5.0
 TIMEOUTS = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")

@@ -22,6 +22,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 
 from a2a_tasks.conf import conf
+from a2a_tasks.telemetry.attributes import of_task
 from a2a_tasks.telemetry.redaction import redact
 from a2a_tasks.telemetry.trace_context import NONE, TraceContext
 
@@ -137,9 +138,9 @@ def begin(
             _chosen.reset(token)
 
 
-def join(parent: TraceContext, about: Attributes) -> None:
-    """Let the present task, and what it starts, go on in a trace; `about` are attributes of all its spans."""
-    _about.set(about)
+def join(parent: TraceContext, task_id: str, context_id: str) -> None:
+    """Let the present coroutine, and what it starts, go on in a trace; all its spans name the task and its context."""
+    _about.set(of_task(task_id, context_id))
     contexts.attach(parent.as_parent())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -98,7 +99,11 @@ class Collector:
         assert found, f"these spans came: {[(s.name, s.trace, s.parent) for s in self.spans]}"
         return found
 
-    def named(self, name: str, trace: str = "", count: int = 1) -> list[SeenSpan]:
+    async def named(self, name: str, trace: str = "", count: int = 1) -> list[SeenSpan]:
+        """Do as `wait_named`, while the loop goes on: what serves in it may have to answer first."""
+        return await asyncio.to_thread(self.wait_named, name, trace, count)
+
+    def wait_named(self, name: str, trace: str = "", count: int = 1) -> list[SeenSpan]:
         """Wait for so many spans of that name, in a trace if it is named; return all of them."""
 
         def find(spans: list[SeenSpan]) -> list[SeenSpan] | None:

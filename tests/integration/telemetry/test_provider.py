@@ -49,7 +49,7 @@ def test_sends_the_last_spans_when_the_process_ends() -> None:
         collector() as made,
         python(["-c", ENDS], made.environ | {"OTEL_BSP_SCHEDULE_DELAY": "60000"}),
     ):
-        (span,) = made.named("the last")
+        (span,) = made.wait_named("the last")
     assert span.process["service.name"] == "a2a-host"
     assert str(span.process["service.instance.id"]).rpartition(":")[2].isdigit()
 
