@@ -40,6 +40,8 @@ class Parking(NamedTuple):
     said: int = 0
     #: The key of the task whose end wakes it before.
     awaits: int | None = None
+    #: The key of the sum of a budget that has nothing left for it.
+    budget: int | None = None
 
 
 def park(parking: Parking) -> None:
@@ -67,6 +69,7 @@ def _write(parking: Parking) -> None:
         parked_in=parking.step,
         said=parking.said,
         awaits=parking.awaits,
+        waits_for_budget=parking.budget,
     )
 
 
