@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.utils import timezone
 
 from a2a_console.staff import sees_all
@@ -14,7 +14,7 @@ from a2a_tasks.store.budgets import list_asking, write_amount
 
 __all__ = ["BudgetQuestion", "list_questions", "may_decide"]
 
-_User = AbstractBaseUser | AnonymousUser
+_User = AbstractUser | AnonymousUser
 #: The largest number of questions on one page, and of runs that are counted for each.
 MOST, COUNTED = 50, 1000
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from a2a_tasks.caller import Caller
-from a2a_tasks.models import BudgetAction
 from a2a_tasks.protocol.errors import RateLimited
 from a2a_tasks.store.budgets import Spender, find_spent, list_in_force
 from a2a_tasks.store.db import run_in_thread
@@ -21,7 +20,7 @@ async def check_budgets(agent: str, caller: Caller) -> None:
     if not list_in_force(spender):
         return
     for spent in await run_in_thread(find_spent, spender):
-        if spent.budget.action == BudgetAction.REFUSE or spent.use.refused:
+        if spent.refuses:
             # Whose sum it is may not be the caller's: the amounts are not told.
             text = f"Nothing is left of the budget {spent.budget.name!r}"
             raise RateLimited.until(spent.seconds_left, text) if spent.until else RateLimited(text)

@@ -23,6 +23,7 @@ from a2a_tasks.audit import Action
 from a2a_tasks.models import (
     IS_PARKED,
     Budget,
+    BudgetAction,
     BudgetShare,
     BudgetUnit,
     BudgetUse,
@@ -99,6 +100,11 @@ class SpentBudget:
     use: BudgetUse
     #: The end of its window; None = it never ends.
     until: datetime.datetime | None
+
+    @property
+    def refuses(self) -> bool:
+        """True if work is refused: by the budget, or by an operator who was asked."""
+        return self.budget.action == BudgetAction.REFUSE or self.use.refused
 
     @property
     def seconds_left(self) -> float:
