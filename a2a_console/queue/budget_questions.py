@@ -53,13 +53,13 @@ class BudgetQuestion:
 
 def may_decide(user: _User) -> bool:
     """Return whether the user may allow more of a budget: users who see all tenants, with the permission."""
-    return sees_all(user) and user.has_perm("a2a_tasks.change_budgetuse")
+    return user.has_perm("a2a_tasks.change_budgetuse") and sees_all(user)
 
 
 def list_questions(user: _User) -> list[BudgetQuestion]:
     """Return the questions that the user may see, oldest first."""
-    may_view = may_decide(user) or user.has_perm("a2a_tasks.view_budgetuse")
-    if not (sees_all(user) and may_view):
+    rights = ("a2a_tasks.view_budgetuse", "a2a_tasks.change_budgetuse")
+    if not (any(map(user.has_perm, rights)) and sees_all(user)):
         return []
     parked = Run.objects.filter(IS_PARKED)
     return [

@@ -282,11 +282,11 @@ def _decide(use: int, action: Action, reason: str, *, amount: Decimal, refused: 
         )
         detail: dict[str, Any] = {"subject": row.subject, "amount": str(amount)}
         audit.note(action, row.budget.name, detail=detail | ({"reason": reason} if reason else {}))
-        wake_waiting(Q(waits_for_budget=use))
+        wake_runs(Q(waits_for_budget=use))
     return True
 
 
-def wake_waiting(which: Q) -> None:
+def wake_runs(which: Q) -> None:
     """Let parked runs go on that wait for sums of budgets: they look at the sums again."""
     Run.objects.filter(IS_PARKED, which).update(due_at=Now())
 
@@ -313,7 +313,7 @@ def delete(budget: Budget) -> None:
 
 
 def _wake_all(budget: int) -> None:
-    wake_waiting(Q(waits_for_budget__in=BudgetUse.objects.filter(budget=budget).values("pk")))
+    wake_runs(Q(waits_for_budget__in=BudgetUse.objects.filter(budget=budget).values("pk")))
 
 
 def forget_old() -> int:
