@@ -28,6 +28,7 @@ from a2a_tasks.execution.conversation import StoredConversation
 from a2a_tasks.execution.files import StoredFiles
 from a2a_tasks.execution.journal import StoredJournal
 from a2a_tasks.execution.leases import Leases
+from a2a_tasks.execution.meter import Meter
 from a2a_tasks.execution.presence import WorkerLoad
 from a2a_tasks.execution.processes import ProcessDied, Processes
 from a2a_tasks.execution.recorder import Recorder
@@ -328,9 +329,11 @@ class Runner:
     async def _carry(self, carried: ActiveRun) -> None:
         run = carried.assignment
         conversation = StoredConversation(run)
-        recorder = Recorder(run, conversation)
+        meter = Meter(run)
+        recorder = Recorder(run, conversation, meter)
         leave = None if carried.acts_once else carried.stop
-        journal = StoredJournal(run, recorder, carried.threads, holds=carried.holds, leave=leave)
+        holds, threads = carried.holds, carried.threads
+        journal = StoredJournal(run, recorder, threads, meter=meter, holds=holds, leave=leave)
         secrets = StoredSecrets(run)
         turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets, conversation)
         log = self._notebook.open(run)
@@ -339,7 +342,7 @@ class Runner:
             end = await self._listen_to(carried, turn, recorder)
             failpoint("worker.agent_returned")
             carried.ending = True
-            recorder.finish(end, usage=journal.usage.write())
+            recorder.finish(end)
             await recorder.wait_written()
             await secrets.wipe()
         except LeaseLost:
@@ -358,6 +361,8 @@ class Runner:
         finally:
             turn._stop()  # noqa: SLF001 - wake its waiting threads
             log.close()
+            with contextlib.suppress(TransactionRefused):
+                await meter.settle()  # it was spent, however the run ended
 
     async def _listen_to(self, carried: ActiveRun, turn: Turn, recorder: Recorder) -> RunEnd:
         """Record the agent's values to its end. Raises CancelledError if it was stopped, however it reacted."""
