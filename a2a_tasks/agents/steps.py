@@ -59,8 +59,11 @@ class Journal:
         """Take a report of the usage of models, from any thread. The subclass of the host begins to store it."""
         self.reports.append(spent)
 
-    async def confirm(self) -> None:
-        """Wait until all that was reported is stored. Raises the reason why the agent may spend no more."""
+    async def confirm(self, *, has_steps: bool = False) -> None:
+        """Wait until all that was reported is stored. Raises the reason why the agent may spend no more.
+
+        `has_steps`: the agent has begun a step, in a process of its own.
+        """
 
     async def clock(self) -> float:
         """Return the seconds since the epoch, by a clock that all attempts share."""

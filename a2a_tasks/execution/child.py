@@ -103,9 +103,9 @@ class AskingJournal(Journal):
         """Send a report of usage to the runner at once."""
         self._tell(Reported(spent))
 
-    async def confirm(self) -> None:
+    async def confirm(self, *, has_steps: bool = False) -> None:
         """Wait until the runner has written all reports of usage."""
-        await self._ask("confirm")
+        await self._ask("confirm", has_steps or bool(self._begun))
 
     async def clock(self) -> float:
         """Return the time of the database's clock."""

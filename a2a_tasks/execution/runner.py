@@ -329,7 +329,13 @@ class Runner:
     async def _carry(self, carried: ActiveRun) -> None:
         run = carried.assignment
         conversation = StoredConversation(run)
-        meter = Meter(run)
+        limit = asyncio.timeout(None)
+
+        def stop_agent() -> None:
+            with contextlib.suppress(RuntimeError):  # the agent has not begun, or has ended
+                limit.reschedule(self._loop.time())
+
+        meter = Meter(run, stop_agent)
         recorder = Recorder(run, conversation, meter)
         leave = None if carried.acts_once else carried.stop
         holds, threads = carried.holds, carried.threads
@@ -339,7 +345,8 @@ class Runner:
         log = self._notebook.open(run)
         current.set(log)  # for this task, and for tasks and threads that the agent starts
         try:
-            end = await self._listen_to(carried, turn, recorder)
+            meter.start()
+            end = await self._listen_to(carried, turn, recorder, journal, limit)
             failpoint("worker.agent_returned")
             carried.ending = True
             recorder.finish(end)
@@ -361,11 +368,21 @@ class Runner:
         finally:
             turn._stop()  # noqa: SLF001 - wake its waiting threads
             log.close()
-            with contextlib.suppress(TransactionRefused):
-                await meter.settle()  # it was spent, however the run ended
+            with contextlib.suppress(TransactionRefused, Overloaded):
+                await meter.close()  # it was spent, however the run ended
 
-    async def _listen_to(self, carried: ActiveRun, turn: Turn, recorder: Recorder) -> RunEnd:
-        """Record the agent's values to its end. Raises CancelledError if it was stopped, however it reacted."""
+    async def _listen_to(
+        self,
+        carried: ActiveRun,
+        turn: Turn,
+        recorder: Recorder,
+        journal: StoredJournal,
+        limit: asyncio.Timeout,
+    ) -> RunEnd:
+        """Record the agent's values to its end, or until a budget stops it by the limit.
+
+        Raises CancelledError if the run was stopped, however the agent reacted.
+        """
         run = carried.assignment
         agent = registry.find_own(run.scope.agent)
         try:
@@ -373,7 +390,8 @@ class Runner:
                 raise AgentError("The agent is no longer hosted here.")
             if run.attempt > 1 and agent.after_crash == "fail":
                 return self._not_again(recorder)
-            async with contextlib.aclosing(self._run_agent(agent, turn, carried)) as values:
+            await journal.pass_budgets("")
+            async with limit, contextlib.aclosing(self._run_agent(agent, turn, carried)) as values:
                 await recorder.record(values, agent, turn, carried.threads)
             carried.threads.check()
             turn._unused.tell(type(agent).__module__, agent.run)  # noqa: SLF001 - warnings for the author
@@ -393,7 +411,7 @@ class Runner:
                 raise asyncio.CancelledError from fault
             if isinstance(fault, ProcessDied):
                 raise
-            return self._fail(run, recorder, fault)
+            return self._fail(run, recorder, journal.meter.refusal or fault)
         return RunEnd()
 
     def _run_agent(self, agent: Agent, turn: Turn, carried: ActiveRun) -> AsyncGenerator[Any, None]:

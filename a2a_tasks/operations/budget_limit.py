@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.errors import RateLimited
-from a2a_tasks.store.budgets import Spender, find_spent, list_in_force
+from a2a_tasks.store.budgets import find_spent, list_in_force, tell
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.records import Spender
 
 __all__ = ["check_budgets"]
 
@@ -21,6 +22,5 @@ async def check_budgets(agent: str, caller: Caller) -> None:
         return
     for spent in await run_in_thread(find_spent, spender):
         if spent.refuses:
-            # Whose sum it is may not be the caller's: the amounts are not told.
-            text = f"Nothing is left of the budget {spent.budget.name!r}"
+            text = tell(spent)
             raise RateLimited.until(spent.seconds_left, text) if spent.until else RateLimited(text)

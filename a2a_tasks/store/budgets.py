@@ -31,24 +31,28 @@ from a2a_tasks.models import (
     Run,
 )
 from a2a_tasks.store import audit
+from a2a_tasks.store.records import Spender
 
 __all__ = [
     "Amounts",
     "Charge",
-    "Spender",
     "SpentBudget",
     "add_charges",
     "allow",
-    "ask",
-    "describe",
+    "charge",
+    "begin_wait",
     "find_spent",
+    "is_any_in_force",
     "forget_old",
     "list_charges",
+    "limit_time",
     "list_in_force",
     "put",
     "read_budgets",
     "refuse",
     "save",
+    "tell",
+    "write_amount",
 ]
 
 #: The sum of a window that has ended is kept for this time, for operators.
@@ -57,16 +61,6 @@ KEPT = datetime.timedelta(days=90)
 BEGINNING = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 DECEMBER = 12
 _known: Sequence[Budget] = ()
-
-
-class Spender(NamedTuple):
-    """Whose work is counted. The tenant is that of the credentials: one that a request names is no authority."""
-
-    agent: str
-    tenant: str
-    caller: str
-    #: The key of the task; None = the message has none yet.
-    task: int | None = None
 
 
 class Amounts(NamedTuple):
@@ -132,6 +126,16 @@ def list_in_force(spender: Spender) -> list[Budget]:
         and budget.tenant in {"", spender.tenant}
         and budget.caller in {"", spender.caller}
     ]
+
+
+def limit_time(spender: Spender) -> bool:
+    """Return whether a budget in force limits the time of the spender's work."""
+    return any(budget.unit == BudgetUnit.SECONDS for budget in list_in_force(spender))
+
+
+def is_any_in_force() -> bool:
+    """Return whether this process knows a budget."""
+    return bool(_known)
 
 
 def find_window(
@@ -200,6 +204,12 @@ def _add(budget: int, subject: str, since: datetime.datetime, amount: Decimal) -
         row.update(**more)
 
 
+def charge(spender: Spender, amounts: Amounts) -> None:
+    """Add to the sums of the budgets in force, in a transaction of its own."""
+    with transaction.atomic():
+        add_charges(list_charges(spender, amounts, timezone.now()))
+
+
 def find_spent(spender: Spender, at: datetime.datetime | None = None) -> list[SpentBudget]:
     """Return the budgets in force that have nothing left for the spender, by one query; none is read if none is in force."""
     at = at or timezone.now()
@@ -224,11 +234,9 @@ def find_spent(spender: Spender, at: datetime.datetime | None = None) -> list[Sp
     return spent
 
 
-def describe(spent: SpentBudget) -> str:
-    """Return how much of it was used, for clients and operators."""
-    budget, use = spent.budget, spent.use
-    limit = budget.limit + use.allowed
-    return f"the budget {budget.name!r} is spent: {write_amount(use.used, budget)} of {write_amount(limit, budget)}"
+def tell(spent: SpentBudget) -> str:
+    """Return why work is refused, for its client. Whose sum it is may not be the caller's: the amounts are not told."""
+    return f"Nothing is left of the budget {spent.budget.name!r}."
 
 
 def write_amount(amount: Decimal, budget: Budget) -> str:
@@ -241,14 +249,17 @@ def write_amount(amount: Decimal, budget: Budget) -> str:
 
 
 @transaction.atomic
-def ask(spent: SpentBudget, task: int) -> BudgetUse:
-    """Ask operators whether more is allowed; return the sum, for which runs then wait."""
+def begin_wait(spent: SpentBudget, task: int) -> int | None:
+    """Return the key of the sum for which a run then waits; operators are asked, if its budget asks. None = it is gone."""
+    if not Budget.objects.filter(pk=spent.budget.pk).exists():
+        return None
     use, _ = BudgetUse.objects.select_for_update().get_or_create(
         budget_id=spent.budget.pk, subject=spent.use.subject, since=spent.use.since
     )
-    if use.asked_at is None and not use.refused:
+    asks = spent.budget.action == BudgetAction.ASK and not use.refused
+    if asks and use.asked_at is None:
         BudgetUse.objects.filter(pk=use.pk).update(asked_at=Now(), asked_for=task)
-    return use
+    return use.pk
 
 
 def list_asking() -> QuerySet[BudgetUse]:

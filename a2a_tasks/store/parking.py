@@ -22,7 +22,7 @@ from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.records import ClaimedRun, LeaseLost
 
-__all__ = ["Parking", "park", "wake"]
+__all__ = ["LAST_SECOND", "Parking", "park", "wake"]
 
 #: Maximum number of runs woken in one transaction.
 BATCH = 1000

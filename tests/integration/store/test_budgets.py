@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
@@ -26,13 +27,21 @@ from a2a_tasks.models import (
     RunStatus,
 )
 from a2a_tasks.store import budgets
-from a2a_tasks.store.budgets import Amounts, Spender, find_window
+from a2a_tasks.store.budgets import Amounts, find_window
+from a2a_tasks.store.records import Spender
 from tests.support.store.world import accepted
 
 pytestmark = pytest.mark.django_db
 ANN = Spender("echo", "acme", "key:ann", 7)
 BOB = Spender("echo", "acme", "key:bob", 8)
 NOON = datetime.datetime(2026, 12, 31, 12, 30, tzinfo=datetime.UTC)
+
+
+@pytest.fixture(autouse=True)
+def unknown() -> Iterator[None]:
+    """Other tests know of no budget."""
+    yield
+    budgets.put(())
 
 
 def budget(**about: Any) -> Budget:
@@ -191,12 +200,12 @@ class TestOperators:
         budget(action=BudgetAction.ASK, **about)
         spend(ANN, 100)
         (found,) = budgets.find_spent(ANN, NOON)
-        return budgets.ask(found, 7)
+        return BudgetUse.objects.get(pk=budgets.begin_wait(found, 7) or 0)
 
     def test_are_asked_once(self) -> None:
         use = self.ask()
         (found,) = budgets.find_spent(ANN, NOON)
-        assert budgets.ask(found, 8).pk == use.pk
+        assert budgets.begin_wait(found, 8) == use.pk
         (asking,) = budgets.list_asking()
         assert asking.asked_for == 7
 
@@ -219,7 +228,7 @@ class TestOperators:
         assert budgets.refuse(use.pk)
         (found,) = budgets.find_spent(ANN, NOON)
         assert found.use.refused
-        budgets.ask(found, 7)
+        budgets.begin_wait(found, 7)
         assert not budgets.list_asking().exists()
         run.refresh_from_db()
         assert run.due_at <= timezone.now()
@@ -256,12 +265,9 @@ class TestOperators:
 
 class TestRetention:
     def test_removes_sums_of_old_windows_and_of_old_tasks_only(self) -> None:
-        for name, about in {
-            "day": {"window": BudgetWindow.DAY},
-            "task": {"share": BudgetShare.TASK},
-            "ever": {},
-        }.items():
-            budget(name=name, **about)
+        budget(name="day", window=BudgetWindow.DAY)
+        budget(name="task", share=BudgetShare.TASK)
+        budget(name="ever")
         spend(ANN, 1)
         long_ago = timezone.now() - budgets.KEPT - datetime.timedelta(days=1)
         BudgetUse.objects.update(changed_at=long_ago)

@@ -54,7 +54,12 @@ def decide(client: Client, use: BudgetUse, **form: str) -> str:
 def test_a_budget_is_made_with_an_entry_of_the_audit_log(admin_client: Client) -> None:
     assert "was added successfully" in make(admin_client)
     made = Budget.objects.get()
-    assert (made.limit, made.share, made.window, made.action) == (5, "caller", "day", "ask")
+    assert (made.limit, made.share, made.window, made.action) == (
+        Decimal(5),
+        "caller",
+        "day",
+        "ask",
+    )
     assert AuditEntry.objects.filter(action="budget.create", object="models").exists()
     change = f"{PAGES}budget/{made.pk}/delete/"
     admin_client.post(change, {"post": "yes"})

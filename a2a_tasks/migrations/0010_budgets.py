@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('a2a_tasks', '0008_agent_versions'),
+        ('a2a_tasks', '0009_usage_ledger'),
     ]
 
     operations = [
