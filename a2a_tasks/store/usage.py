@@ -136,13 +136,12 @@ def sum_by_task(keys: Collection[int]) -> dict[int, dict[str, ModelUsage]]:
     for task, model, *figures, cost, currency, other in rows:
         models = found[task]
         if len(models) >= MAX_MODELS:
-            others = models.setdefault(OTHERS, ModelUsage())
-            for name, figure in zip(FIGURES, figures, strict=True):
-                setattr(others, name, getattr(others, name) + figure)
-        elif cost is None or currency != other:
-            models[model] = ModelUsage(*figures)
-        else:
-            models[model] = ModelUsage(*figures, float(cost), currency)
+            model, cost = OTHERS, None
+        total = models.setdefault(model, ModelUsage())
+        for name, figure in zip(FIGURES, figures, strict=True):
+            setattr(total, name, getattr(total, name) + figure)
+        if cost is not None and currency == other:
+            total.cost, total.currency = float(cost), currency
     return dict(found)
 
 
