@@ -327,8 +327,9 @@ def _wake_all(budget: int) -> None:
     wake_runs(Q(waits_for_budget__in=BudgetUse.objects.filter(budget=budget).values("pk")))
 
 
-def forget_old() -> int:
+def forget_old(max_count: int) -> int:
     """Delete sums of windows that ended long ago, and of tasks that have long not been worked on; return their number."""
     old = BudgetUse.objects.filter(changed_at__lt=timezone.now() - KEPT, asked_at__isnull=True)
-    ended = ~Q(budget__window=BudgetWindow.EVER) | Q(budget__share=BudgetShare.TASK)
-    return old.filter(ended).delete()[0]
+    ended = old.filter(~Q(budget__window=BudgetWindow.EVER) | Q(budget__share=BudgetShare.TASK))
+    keys = list(ended.values_list("pk", flat=True)[:max_count])
+    return BudgetUse.objects.filter(pk__in=keys).delete()[0]

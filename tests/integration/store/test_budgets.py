@@ -271,7 +271,7 @@ class TestRetention:
         spend(ANN, 1)
         long_ago = timezone.now() - budgets.KEPT - datetime.timedelta(days=1)
         BudgetUse.objects.update(changed_at=long_ago)
-        assert budgets.forget_old() == 2
+        assert budgets.forget_old(10) == 2
         assert BudgetUse.objects.get().budget.name == "ever"
 
 
