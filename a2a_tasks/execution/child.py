@@ -85,6 +85,10 @@ class AskingJournal(Journal):
         """Read the stored results before each step, since an aborted write may have succeeded."""
         self.results.update(await self._ask("load", name))
 
+    async def admit(self, name: str) -> None:
+        """Ask the runner whether budgets allow the work of a step, and wait for it."""
+        await self._ask("admit", name)
+
     async def keep(self, name: str, result: str) -> None:
         """Store a step's result through the runner, after all earlier output."""
         await self._ask("keep", name, result)

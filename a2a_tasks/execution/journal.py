@@ -62,8 +62,6 @@ class StoredJournal(Journal):
     async def load(self, name: str) -> None:
         """Wait for the reports of usage, and read the turn's steps, unless they were read already. Raises Overloaded, BudgetSpent.
 
-        Before a step that is not kept yet, the call waits for budgets that have nothing left.
-
         While the lease may have expired, the call waits: a process that was frozen would repeat steps of others. The
         next heartbeat extends the lease, or finds it lost, and the agent is stopped.
         """
@@ -80,16 +78,17 @@ class StoredJournal(Journal):
                 self._loaded = True
         while not self._holds():  # noqa: ASYNC110 - the condition is a clock, which sets no event
             await asyncio.sleep(AGAIN_SECONDS)
-        if name not in self.results:
-            await self.pass_budgets(name)
         if name == self._run.parked_in:
             self._recorder.repeats = 0
 
-    async def pass_budgets(self, name: str, *, may_park: bool = True) -> None:
-        """Wait, before the step of this name, until no budget holds the work up. Raises BudgetSpent, LeaseLost, Overloaded.
+    async def admit(self, name: str) -> None:
+        """Wait in this step until no budget holds the work up. Raises BudgetSpent, LeaseLost, Overloaded.
 
-        The run is parked for the wait, if that is possible and no step is under way.
+        The run is parked for the wait, if that is possible and no other step is under way.
         """
+        await self._pass_budgets(name, may_park=True)
+
+    async def _pass_budgets(self, name: str, *, may_park: bool) -> None:
         told = False
         self._held.add(name)
         try:
@@ -127,9 +126,11 @@ class StoredJournal(Journal):
             return
         await self._recorder.wait_written()
         parking = Parking(self._run, name, until, self._recorder.said, awaits, budget)
-        await retry_until_answered(
+        parked = await retry_until_answered(
             functools.partial(run_to_completion, park, parking), repeatable=True
         )
+        if not parked:
+            return
         self._leave()
         await asyncio.Event().wait()  # it is cancelled
 
@@ -167,7 +168,7 @@ class StoredJournal(Journal):
         if has_steps or self._begun:
             await self.meter.look()
         else:
-            await self.pass_budgets("", may_park=False)
+            await self._pass_budgets("", may_park=False)
 
     async def clock(self) -> float:
         """Return the time of the database's clock. Raises Overloaded."""

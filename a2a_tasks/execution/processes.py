@@ -246,7 +246,7 @@ class ProcessRun:
                 return await self._turn.conversation.read(name, *arguments)
             case "confirm":
                 return await journal.confirm(has_steps=ask.arguments[0])
-            case "keep" | "park" | "look":
+            case "admit" | "keep" | "park" | "look":
                 return await getattr(journal, ask.what)(*ask.arguments)
             case _:
                 return await journal.clock()

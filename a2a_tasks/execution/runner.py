@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import time
 import traceback
@@ -69,6 +70,12 @@ NOT_AGAIN = "The process carrying this task died or was stopped, and the agent d
 def _sendable(text: str) -> str:
     """Return the text without characters that databases and peers refuse: lone surrogates and NUL."""
     return text.encode(errors="backslashreplace").decode().replace("\x00", "\\x00")
+
+
+def _expire(limit: asyncio.Timeout) -> None:
+    """End what has this limit."""
+    with contextlib.suppress(RuntimeError):  # it has not begun, or has ended
+        limit.reschedule(asyncio.get_running_loop().time())
 
 
 class Runner:
@@ -330,12 +337,7 @@ class Runner:
         run = carried.assignment
         conversation = StoredConversation(run)
         limit = asyncio.timeout(None)
-
-        def stop_agent() -> None:
-            with contextlib.suppress(RuntimeError):  # the agent has not begun, or has ended
-                limit.reschedule(self._loop.time())
-
-        meter = Meter(run, stop_agent)
+        meter = Meter(run, functools.partial(_expire, limit))
         recorder = Recorder(run, conversation, meter)
         leave = None if carried.acts_once else carried.stop
         holds, threads = carried.holds, carried.threads
@@ -390,7 +392,7 @@ class Runner:
                 raise AgentError("The agent is no longer hosted here.")
             if run.attempt > 1 and agent.after_crash == "fail":
                 return self._not_again(recorder)
-            await journal.pass_budgets("")
+            await journal.admit("")
             async with limit, contextlib.aclosing(self._run_agent(agent, turn, carried)) as values:
                 await recorder.record(values, agent, turn, carried.threads)
             carried.threads.check()

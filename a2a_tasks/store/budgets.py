@@ -43,6 +43,7 @@ __all__ = [
     "begin_wait",
     "find_spent",
     "is_any_in_force",
+    "is_spent",
     "forget_old",
     "list_charges",
     "limit_time",
@@ -202,6 +203,14 @@ def _add(budget: int, subject: str, since: datetime.datetime, amount: Decimal) -
             BudgetUse.objects.create(budget_id=budget, subject=subject, since=since, used=amount)
     except IntegrityError:  # another transaction has written it, or the budget is gone
         row.update(**more)
+
+
+def is_spent(use: int) -> bool:
+    """Return whether nothing is left of a sum and operators have not refused more; lock it in the open transaction."""
+    row = BudgetUse.objects.select_for_update().select_related("budget").filter(pk=use).first()
+    if row is None or row.refused or not row.budget.enabled:
+        return False
+    return row.used >= row.budget.limit + row.allowed
 
 
 def charge(spender: Spender, amounts: Amounts) -> None:

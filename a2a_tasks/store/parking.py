@@ -18,6 +18,7 @@ from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import IS_PARKED, PARKED, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
+from a2a_tasks.store import budgets
 from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.records import ClaimedRun, LeaseLost
@@ -44,16 +45,23 @@ class Parking(NamedTuple):
     budget: int | None = None
 
 
-def park(parking: Parking) -> None:
-    """Give up the lease of a run until it is woken; its attempt does not count. Raises LeaseLost if it holds none."""
+def park(parking: Parking) -> bool:
+    """Give up the lease of a run until it is woken; its attempt does not count. Raises LeaseLost if it holds none.
+
+    False if it need not wait for its budget any more: an operator has decided meanwhile.
+    """
     failpoint("park.begins")
-    _write(parking)
+    parked = _write(parking)
     failpoint("park.parked")
+    return parked
 
 
 @transaction.atomic
-def _write(parking: Parking) -> None:
+def _write(parking: Parking) -> bool:
     run = parking.run
+    # The row is locked: who decides later finds the run parked, and wakes it.
+    if parking.budget is not None and not budgets.is_spent(parking.budget):
+        return False
     held = Task.objects.filter(pk=run.task, run_token=run.token).exclude(run_token="")
     if not held.update(run_token=""):
         raise LeaseLost
@@ -71,6 +79,7 @@ def _write(parking: Parking) -> None:
         awaits=parking.awaits,
         waits_for_budget=parking.budget,
     )
+    return True
 
 
 def wake() -> bool:

@@ -29,7 +29,7 @@ from a2a_tasks.protocol.values import Task
 from a2a_tasks.store import budgets
 from a2a_tasks.store.db import run_in_thread
 from tests.support.agents_under_test import playing
-from tests.support.execution.host import ALICE, Client
+from tests.support.execution.host import Client
 from tests.support.execution.waiting import until
 
 pytestmark = [

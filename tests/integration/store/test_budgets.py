@@ -28,8 +28,9 @@ from a2a_tasks.models import (
 )
 from a2a_tasks.store import budgets
 from a2a_tasks.store.budgets import Amounts, find_window
+from a2a_tasks.store.parking import Parking, park
 from a2a_tasks.store.records import Spender
-from tests.support.store.world import accepted
+from tests.support.store.world import accepted, held
 
 pytestmark = pytest.mark.django_db
 ANN = Spender("echo", "acme", "key:ann", 7)
@@ -221,6 +222,17 @@ class TestOperators:
         assert spent(ANN)
         entry = AuditEntry.objects.filter(action="budget.allow").get()
         assert (entry.object, "it is worth it" in entry.detail) == ("tokens", True)
+
+    def test_who_decided_before_a_run_is_parked_keep_it_from_waiting(self) -> None:
+        use = self.ask()
+        run = held()
+        wait = Parking(run, "ask 3", timezone.now().timestamp() + 3600, budget=use.pk)
+        budgets.allow(use.pk, Decimal(50))
+        assert not park(wait)
+        assert Run.objects.get(pk=run.run).status == RunStatus.RUNNING
+        spend(ANN, 50)
+        assert park(wait)
+        assert Run.objects.get(pk=run.run).waits_for_budget == use.pk
 
     def test_who_refuse_are_not_asked_again(self) -> None:
         use = self.ask()
