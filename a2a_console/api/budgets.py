@@ -91,7 +91,7 @@ class BudgetUseQuerySerializer(PageQuerySerializer):
 
 
 class AllowSerializer(serializers.Serializer[Any]):
-    """What an operator allows."""
+    """The decision of an operator who allows more."""
 
     amount = serializers.DecimalField(
         max_digits=20,
@@ -103,7 +103,7 @@ class AllowSerializer(serializers.Serializer[Any]):
 
 
 class RefuseSerializer(serializers.Serializer[Any]):
-    """Why an operator refuses."""
+    """The decision of an operator who refuses more."""
 
     reason = serializers.CharField(required=False, allow_blank=True, max_length=500)
 

@@ -133,6 +133,6 @@ class Meter:
     async def _watch(self) -> None:
         while self.refusal is None:
             await asyncio.sleep(WATCH_SECONDS)
-            # Without a database, the time is looked at again later.
+            # Without a database, the next look charges the time.
             with contextlib.suppress(BudgetSpent, Overloaded):
                 await self.look()

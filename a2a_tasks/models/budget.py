@@ -1,4 +1,4 @@
-"""Budgets: limits of what agents may use, and what each has been used for. `store/budgets.py` writes them."""
+"""Budgets: limits of the work of agents, and the sums that were used. `store/budgets.py` writes them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 
 class BudgetUnit(models.TextChoices):
-    """What a budget limits."""
+    """The unit in which a budget limits work."""
 
     TOKENS = "tokens", "tokens"  #: input and output tokens of models
     COST = "cost", "money"  #: the cost of models, in the currency of A2A_PRICES
@@ -17,7 +17,7 @@ class BudgetUnit(models.TextChoices):
 
 
 class BudgetShare(models.TextChoices):
-    """Who shares one sum of a budget."""
+    """The parties that share one sum of a budget."""
 
     ALL = "all", "all together"
     TENANT = "tenant", "each tenant"
@@ -36,7 +36,7 @@ class BudgetWindow(models.TextChoices):
 
 
 class BudgetAction(models.TextChoices):
-    """What happens to work for which a budget has nothing left."""
+    """The fate of work for which a budget has nothing left."""
 
     REFUSE = "refuse", "refuse it"  #: new messages are refused, and runs fail
     PAUSE = "pause", "pause it"  #: runs wait for the next window
@@ -80,7 +80,7 @@ class Budget(models.Model):
 
 
 class BudgetUse(models.Model):
-    """What has been used of a budget by one subject in one window."""
+    """The use of a budget by one subject in one window."""
 
     budget = models.ForeignKey(Budget, on_delete=models.CASCADE, related_name="uses")
     #: The tenant, the caller, the slug of the agent, or the key of the task; empty = all together.
@@ -88,7 +88,7 @@ class BudgetUse(models.Model):
     #: The beginning of the window.
     since = models.DateTimeField()
     used = models.DecimalField(max_digits=26, decimal_places=6, default=0)
-    #: What operators have allowed beyond the limit.
+    #: The amount that operators have allowed beyond the limit.
     allowed = models.DecimalField(max_digits=26, decimal_places=6, default=0)
     #: Since when an operator is asked, and for which task (its key); null = nobody is asked.
     asked_at = models.DateTimeField(null=True, blank=True)

@@ -1,6 +1,6 @@
-"""Budgets: which limit the work of a spender, what has been used of them, and what operators decide.
+"""Budgets: those that limit the work of a spender, the sums that were used of them, and the decisions of operators.
 
-What a run spends is added in the transaction that writes the report of it (`charge`), so that every process sees it
+The transaction that writes a report of usage also adds to the sums (`add_charges`), so that every process sees them
 before the next call of a model. The budgets themselves are cached in each process (`access/switch_cache.py`).
 """
 
@@ -65,7 +65,7 @@ _known: Sequence[Budget] = ()
 
 
 class Amounts(NamedTuple):
-    """What was used, by unit; a cost that is not known is 0."""
+    """The amounts of a report, by unit; a cost that is not known is 0."""
 
     tokens: int = 0
     calls: int = 0
@@ -244,7 +244,7 @@ def find_spent(spender: Spender, at: datetime.datetime | None = None) -> list[Sp
 
 
 def tell(spent: SpentBudget) -> str:
-    """Return why work is refused, for its client. Whose sum it is may not be the caller's: the amounts are not told."""
+    """Return why work is refused, for its client. The amounts are not told: the sum may be that of others."""
     return f"Nothing is left of the budget {spent.budget.name!r}."
 
 
@@ -254,7 +254,7 @@ def write_amount(amount: Decimal, budget: Budget) -> str:
     return number if budget.unit == BudgetUnit.COST else f"{number} {budget.get_unit_display()}"
 
 
-# --- what operators decide ------------------------------------------------------------------
+# --- decisions of operators ------------------------------------------------------------------
 
 
 @transaction.atomic

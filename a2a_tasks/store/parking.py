@@ -59,7 +59,7 @@ def park(parking: Parking) -> bool:
 @transaction.atomic
 def _write(parking: Parking) -> bool:
     run = parking.run
-    # The row is locked: who decides later finds the run parked, and wakes it.
+    # The row is locked: a later decision finds the run parked, and wakes it.
     if parking.budget is not None and not budgets.is_spent(parking.budget):
         return False
     held = Task.objects.filter(pk=run.task, run_token=run.token).exclude(run_token="")

@@ -224,7 +224,7 @@ class StepResult(NamedTuple):
 
 
 class Spender(NamedTuple):
-    """Whose work is counted. The tenant is that of the credentials: one that a request names is no authority."""
+    """The caller and the agent whose work is counted. The tenant is that of the credentials: one that a request names is no authority."""
 
     agent: str
     tenant: str

@@ -29,6 +29,7 @@ from a2a_tasks.protocol.values import Task
 from a2a_tasks.store import budgets
 from a2a_tasks.store.db import run_in_thread
 from tests.support.agents_under_test import playing
+from tests.support.budgets import make_budget
 from tests.support.execution.host import Client
 from tests.support.execution.waiting import until
 
@@ -54,15 +55,6 @@ def looking_often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The time of runs is looked at often."""
     monkeypatch.setattr(meter, "WATCH_SECONDS", 0.05)
     yield
-
-
-async def limit(most: float = 5, **about: Any) -> Budget:
-    """A budget of so many calls of models, in force."""
-    values = {"name": "calls", "unit": BudgetUnit.CALLS, "limit": Decimal(str(most)), **about}
-    made = Budget(**values)
-    await run_in_thread(budgets.save, made)
-    await run_in_thread(switch_cache.refresh)
-    return made
 
 
 async def use() -> BudgetUse:
@@ -143,7 +135,7 @@ class TestARunawayLoop:
         ids=lambda loop: loop.__name__,
     )
     async def test_stops_at_the_limit(self, loop: Callable[[Models, Turn], Any]) -> None:
-        await limit(5)
+        await make_budget(5)
         models = Models()
         with playing(loop.__get__(models)) as agent:
             task = await Client(agent).send()
@@ -153,7 +145,7 @@ class TestARunawayLoop:
         assert (await use()).used == 5
 
     async def test_stops_soon_if_it_waits_for_no_report(self) -> None:
-        await limit(5)
+        await make_budget(5)
         models = Models()
         with playing(models.loop_without_waiting) as agent:
             task = await Client(agent).send()
@@ -171,13 +163,13 @@ class TestARunawayLoop:
                 await turn.usage(model="m", input_tokens=6, output_tokens=4, cost=0.25)
             return "done"
 
-        await limit(most, unit=unit)
+        await make_budget(most, unit=unit)
         with playing(pay) as agent:
             await Client(agent).send()
         assert (reports, (await use()).used) == (3, Decimal(str(most)))
 
     async def test_of_many_runs_at_once_overspends_one_call_each_at_most(self) -> None:
-        await limit(20)
+        await make_budget(20)
         models = Models()
         with playing(models.loop_over_steps) as agent:
             client = Client(agent)
@@ -187,7 +179,7 @@ class TestARunawayLoop:
         assert (await use()).used == models.calls
 
     async def test_of_a_task_costs_no_other_task(self) -> None:
-        await limit(5, share=BudgetShare.TASK)
+        await make_budget(5, share=BudgetShare.TASK)
         models = Models()
         with playing(models.loop_over_steps) as agent:
             for _ in range(2):
@@ -197,20 +189,20 @@ class TestARunawayLoop:
 
 class TestAMessage:
     async def test_is_refused_until_the_budget_begins_anew(self) -> None:
-        await limit(0, window=BudgetWindow.DAY)
+        await make_budget(0, window=BudgetWindow.DAY)
         with playing(Models().loop_over_steps) as agent, pytest.raises(RateLimited) as refusal:
             await Client(agent).send()
         assert 0 < int(refusal.value.metadata["retry_after"]) <= 24 * 3600
         assert not await run_in_thread(Run.objects.exists)
 
     async def test_is_refused_for_ever_where_the_budget_never_begins_anew(self) -> None:
-        await limit(0)
+        await make_budget(0)
         with playing(Models().loop_over_steps) as agent, pytest.raises(RateLimited) as refusal:
             await Client(agent).send()
         assert "retry_after" not in refusal.value.metadata
 
     async def test_of_another_agent_is_accepted(self) -> None:
-        await limit(0, agent="somebody-else")
+        await make_budget(0, agent="somebody-else")
         models = Models()
         with playing(models.loop_over_reports) as agent:
             assert (await Client(agent).send()).status.state.word == "completed"
@@ -224,7 +216,7 @@ class TestTime:
             await asyncio.sleep(600)
             return "done"
 
-        await limit(0.2, unit=BudgetUnit.SECONDS)
+        await make_budget(0.2, unit=BudgetUnit.SECONDS)
         with looking_often(monkeypatch), playing(wait) as agent:
             task = await Client(agent).send()
         assert task.status.state.word == "failed"
@@ -235,7 +227,7 @@ class TestTime:
             await asyncio.sleep(0.05)
             return "done"
 
-        await limit(60, unit=BudgetUnit.SECONDS)
+        await make_budget(60, unit=BudgetUnit.SECONDS)
         with playing(answer) as agent:
             assert (await Client(agent).send()).status.state.word == "completed"
         counted = BudgetUse.objects.filter(used__gte=Decimal("0.05"), used__lt=60)
@@ -257,7 +249,7 @@ class TestAnOperator:
         return run.is_parked and run.waits_for_budget is not None
 
     async def test_who_allows_more_lets_the_run_go_on_where_it_was(self) -> None:
-        await limit(3, action=BudgetAction.ASK)
+        await make_budget(3, action=BudgetAction.ASK)
         models = Models()
         with playing(models.loop_over_steps) as agent:
             client = Client(agent)
@@ -274,7 +266,7 @@ class TestAnOperator:
         assert models.calls == MANY
 
     async def test_who_refuses_ends_the_task(self) -> None:
-        await limit(3, action=BudgetAction.ASK)
+        await make_budget(3, action=BudgetAction.ASK)
         models = Models()
         with playing(models.loop_over_steps) as agent:
             client = Client(agent)
@@ -286,7 +278,7 @@ class TestAnOperator:
         assert models.calls == 3
 
     async def test_who_cancels_the_task_needs_not_decide(self) -> None:
-        await limit(3, action=BudgetAction.ASK)
+        await make_budget(3, action=BudgetAction.ASK)
         with playing(Models().loop_over_steps) as agent:
             client = Client(agent)
             task = await self.ask(client)
@@ -295,7 +287,7 @@ class TestAnOperator:
 
 class TestAPause:
     async def test_lasts_until_the_budget_begins_anew(self) -> None:
-        await limit(3, action=BudgetAction.PAUSE, window=BudgetWindow.MONTH)
+        await make_budget(3, action=BudgetAction.PAUSE, window=BudgetWindow.MONTH)
         models = Models()
         with playing(models.loop_over_steps) as agent:
             client = Client(agent)
@@ -314,7 +306,7 @@ class TestAPause:
         assert models.calls == MANY
 
     async def test_of_an_agent_without_steps_repeats_nothing(self) -> None:
-        budget = await limit(3, action=BudgetAction.PAUSE, window=BudgetWindow.MONTH)
+        budget = await make_budget(3, action=BudgetAction.PAUSE, window=BudgetWindow.MONTH)
         models = Models()
         with playing(models.loop_over_reports) as agent:
             client = Client(agent)

@@ -12,14 +12,11 @@ import pytest
 from a2a_console.privacy.erasure import erase
 from a2a_console.privacy.export import documents
 from a2a_console.privacy.principal import Principal
-from a2a_tasks.access import switch_cache
 from a2a_tasks.agents import Agent, data
 from a2a_tasks.agents.host_extensions import TOOL_EVENTS
 from a2a_tasks.caller import Caller
 from a2a_tasks.models import (
-    Budget,
     BudgetAction,
-    BudgetUnit,
     BudgetUse,
     Context,
     ConversationItem,
@@ -37,6 +34,7 @@ from a2a_tasks.store import budgets, legal_holds
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.purge import RetentionLimits, purge
 from tests.model_server import ModelServer
+from tests.support.budgets import LOOP, limited
 from tests.support.execution.host import (
     ALICE,
     Client,
@@ -416,22 +414,9 @@ class TestChecks:
 class TestBudget:
     """A prompt that calls a tool again and again, and a budget of three calls of the model."""
 
-    LOOP = "\n".join([*(f'CALL add {{"a":{n},"b":1}}' for n in range(8)), "SAY done"])
-
-    @pytest.fixture(autouse=True)
-    def unknown(self) -> Iterator[None]:
-        switch_cache.forget()
-        yield
-        switch_cache.forget()
-
-    async def limit(self, action: BudgetAction) -> None:
-        budget = Budget(name="calls", unit=BudgetUnit.CALLS, limit=3, action=action)
-        await run_in_thread(budgets.save, budget)
-        await run_in_thread(switch_cache.refresh)
-
     async def test_stops_a_loop_at_the_limit(self, model: ModelServer, client: Client) -> None:
-        await self.limit(BudgetAction.REFUSE)
-        task = await client.send(self.LOOP)
+        async with limited(3):
+            task = await client.send(LOOP)
         assert task.status.state.word == "failed"
         assert "Nothing is left of the budget 'calls'" in status_text(task)
         assert 3 <= len(model.exchanges) <= 4
@@ -439,13 +424,13 @@ class TestBudget:
     async def test_asks_an_operator_and_goes_on_without_a_call_twice(
         self, model: ModelServer, client: Client, ledger: Ledger
     ) -> None:
-        await self.limit(BudgetAction.ASK)
-        task = await client.begin(self.LOOP)
-        asking = BudgetUse.objects.filter(asked_at__isnull=False)
-        parked = Run.objects.filter(waits_for_budget__isnull=False, status="queued")
-        await until(lambda: run_in_thread(lambda: asking.exists() and parked.exists()))
-        assert 3 <= len(model.exchanges) <= 4
-        use = await run_in_thread(asking.get)
-        await run_in_thread(budgets.allow, use.pk, Decimal(100))
-        await until(lambda: client_state(client, task.id, "completed"))
+        async with limited(3, action=BudgetAction.ASK):
+            task = await client.begin(LOOP)
+            asking = BudgetUse.objects.filter(asked_at__isnull=False)
+            parked = Run.objects.filter(waits_for_budget__isnull=False, status="queued")
+            await until(lambda: run_in_thread(lambda: asking.exists() and parked.exists()))
+            assert 3 <= len(model.exchanges) <= 4
+            use = await run_in_thread(asking.get)
+            await run_in_thread(budgets.allow, use.pk, Decimal(100))
+            await until(lambda: client_state(client, task.id, "completed"))
         assert (len(model.exchanges), len(ledger.calls)) == (9, 8)
