@@ -44,6 +44,7 @@ CHOICES = {
     "FILE_URLS": ("signed", "authenticated"),
     "GRANTS": GRANTS,
     "LEGACY_METHOD_WITH_1_0": ("reject", "serve"),
+    "LOG_FORMAT": ("text", "json"),
     "RUN_LOG_LEVEL": ("DEBUG", "INFO", "WARNING", "ERROR", "OFF"),
     "V10_ERROR_TABLE": ("1.0.1", "1.0.0"),
     "VISIBILITY": VISIBILITIES,

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import Callable
 
 from a2a_tasks.agents.faults import BudgetSpent
 from a2a_tasks.agents.later import is_running_here
@@ -36,10 +35,9 @@ class Meter:
     goes on if the run is stopped.
     """
 
-    def __init__(self, run: ClaimedRun, stop: Callable[[], None] = lambda: None) -> None:
-        """Make a meter; `stop` stops the agent, whose run then fails with `refusal`."""
+    def __init__(self, run: ClaimedRun) -> None:
         request = read_run_request(run.request or "{}")
-        self._run, self._stop = run, stop
+        self._run = run
         self._spender = Spender(run.scope.agent, request.tenant, request.principal, run.task)
         self._loop = asyncio.get_running_loop()
         self._waiting: list[UsageEntry] = []
@@ -47,6 +45,8 @@ class Meter:
         #: The time up to which the work of the run is charged.
         self._charged_until = self._loop.time()
         self._watcher: asyncio.Task[None] | None = None
+        #: It ends the agent once a budget refuses the work of the run.
+        self.limit = asyncio.timeout(None)
         #: The reason why the run may spend no more.
         self.refusal: BudgetSpent | None = None
 
@@ -121,7 +121,8 @@ class Meter:
         """Stop the agent, which may have caught the exception, or may not have waited for it."""
         if self.refusal is None:
             self.refusal = refusal
-            self._stop()
+            with contextlib.suppress(RuntimeError):  # the agent has not begun, or has ended
+                self.limit.reschedule(self._loop.time())
         return self.refusal
 
     async def _charge_time(self) -> None:

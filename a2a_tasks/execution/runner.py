@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import logging
 import time
 import traceback
@@ -37,7 +36,7 @@ from a2a_tasks.execution.run_log import RunLogWriter
 from a2a_tasks.execution.run_log_handler import current, install
 from a2a_tasks.execution.secrets import StoredSecrets
 from a2a_tasks.execution.slots import Slots
-from a2a_tasks.execution.turns import turn_of
+from a2a_tasks.execution.turns import bind_log_context, turn_of
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
@@ -70,12 +69,6 @@ NOT_AGAIN = "The process carrying this task died or was stopped, and the agent d
 def _sendable(text: str) -> str:
     """Return the text without characters that databases and peers refuse: lone surrogates and NUL."""
     return text.encode(errors="backslashreplace").decode().replace("\x00", "\\x00")
-
-
-def _expire(limit: asyncio.Timeout) -> None:
-    """End what has this limit."""
-    with contextlib.suppress(RuntimeError):  # it has not begun, or has ended
-        limit.reschedule(asyncio.get_running_loop().time())
 
 
 class Runner:
@@ -335,9 +328,9 @@ class Runner:
 
     async def _carry(self, carried: ActiveRun) -> None:
         run = carried.assignment
+        bind_log_context(run)
         conversation = StoredConversation(run)
-        limit = asyncio.timeout(None)
-        meter = Meter(run, functools.partial(_expire, limit))
+        meter = Meter(run)
         recorder = Recorder(run, conversation, meter)
         leave = None if carried.acts_once else carried.stop
         holds, threads = carried.holds, carried.threads
@@ -348,7 +341,7 @@ class Runner:
         current.set(log)  # for this task, and for tasks and threads that the agent starts
         try:
             meter.start()
-            end = await self._listen_to(carried, turn, recorder, journal, limit)
+            end = await self._listen_to(carried, turn, recorder, journal)
             failpoint("worker.agent_returned")
             carried.ending = True
             recorder.finish(end)
@@ -374,14 +367,9 @@ class Runner:
                 await meter.close()  # it was spent, however the run ended
 
     async def _listen_to(
-        self,
-        carried: ActiveRun,
-        turn: Turn,
-        recorder: Recorder,
-        journal: StoredJournal,
-        limit: asyncio.Timeout,
+        self, carried: ActiveRun, turn: Turn, recorder: Recorder, journal: StoredJournal
     ) -> RunEnd:
-        """Record the agent's values to its end, or until a budget stops it by the limit.
+        """Record the agent's values to its end, or until a budget stops it.
 
         Raises CancelledError if the run was stopped, however the agent reacted.
         """
@@ -393,7 +381,8 @@ class Runner:
             if run.attempt > 1 and agent.after_crash == "fail":
                 return self._not_again(recorder)
             await journal.admit("")
-            async with limit, contextlib.aclosing(self._run_agent(agent, turn, carried)) as values:
+            values = self._run_agent(agent, turn, carried)
+            async with journal.meter.limit, contextlib.aclosing(values):
                 await recorder.record(values, agent, turn, carried.threads)
             carried.threads.check()
             turn._unused.tell(type(agent).__module__, agent.run)  # noqa: SLF001 - warnings for the author
