@@ -318,6 +318,12 @@ class HostSettings(Constants, Compatibility):
     EVENT_RETENTION_DAYS: float = 0.0
     #: Days for which entries of the audit log are kept; 0 = for ever.
     AUDIT_RETENTION_DAYS: float = 0.0
+    #: Days for which reports of the usage of models are kept; 0 = for ever.
+    USAGE_RETENTION_DAYS: float = 0.0
+    #: Prices of models, as JSON: {"gpt-4o*": {"input": 2.5, "output": 10, "cached": 1.25, "request": 0, "currency":
+    #: "USD"}}, per million tokens, and per request. A `*` stands for the rest of a name. Models that are not named have
+    #: the prices of the package genai-prices, if it is installed (extra `prices`).
+    PRICES: str = ""
     #: Secrets that seal the audit log, of at least 32 characters, newest first, separated by commas; empty = made from
     #: `SECRET_KEY`.
     AUDIT_KEYS: str = ""

@@ -32,7 +32,7 @@ class BudgetSerializer(serializers.ModelSerializer[Budget]):
     class Meta:
         model = Budget
         fields = (
-            *("key", "name", "unit", "limit", "share", "window", "action"),
+            *("key", "name", "unit", "limit", "currency", "share", "window", "action"),
             *("agent", "tenant", "caller", "enabled"),
         )
         extra_kwargs = {

@@ -11,7 +11,7 @@ class BudgetUnit(models.TextChoices):
     """The unit in which a budget limits work."""
 
     TOKENS = "tokens", "tokens"  #: input and output tokens of models
-    COST = "cost", "money"  #: the cost of models, in the currency of A2A_PRICES
+    COST = "cost", "money"  #: the cost of models, in the currency of the budget
     CALLS = "calls", "model calls"
     SECONDS = "seconds", "seconds of work"  #: the time in which agents run
 
@@ -49,6 +49,8 @@ class Budget(models.Model):
     name = models.CharField(max_length=80, unique=True)
     unit = models.CharField("limits", max_length=16, choices=BudgetUnit.choices)
     limit = models.DecimalField(max_digits=20, decimal_places=6)
+    #: The currency of money (ISO 4217); costs in others do not count.
+    currency = models.CharField(max_length=3, default="USD")
     share = models.CharField(
         "counted for", max_length=16, choices=BudgetShare.choices, default=BudgetShare.ALL
     )
@@ -87,9 +89,9 @@ class BudgetUse(models.Model):
     subject = models.CharField(max_length=256, blank=True, default="")
     #: The beginning of the window.
     since = models.DateTimeField()
-    used = models.DecimalField(max_digits=26, decimal_places=6, default=0)
+    used = models.DecimalField(max_digits=32, decimal_places=12, default=0)
     #: The amount that operators have allowed beyond the limit.
-    allowed = models.DecimalField(max_digits=26, decimal_places=6, default=0)
+    allowed = models.DecimalField(max_digits=32, decimal_places=12, default=0)
     #: Since when an operator is asked, and for which task (its key); null = nobody is asked.
     asked_at = models.DateTimeField(null=True, blank=True)
     asked_for = models.BigIntegerField(null=True, blank=True)

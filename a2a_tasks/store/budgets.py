@@ -70,11 +70,14 @@ class Amounts(NamedTuple):
     tokens: int = 0
     calls: int = 0
     cost: Decimal = Decimal(0)
+    currency: str = ""
     seconds: float = 0.0
 
-    def of(self, unit: str) -> Decimal:
-        """Return the amount in a unit."""
-        return Decimal(str(getattr(self, unit)))
+    def measure(self, budget: Budget) -> Decimal:
+        """Return the amount that a budget counts; costs in another currency are 0."""
+        if budget.unit == BudgetUnit.COST and budget.currency != self.currency:
+            return Decimal(0)
+        return Decimal(str(getattr(self, budget.unit)))
 
 
 class Charge(NamedTuple):
@@ -178,7 +181,7 @@ def list_charges(spender: Spender, amounts: Amounts, at: datetime.datetime) -> l
     """Return what to add to the sums of the budgets in force."""
     charges = []
     for budget in list_in_force(spender):
-        subject, amount = find_subject(budget, spender), amounts.of(budget.unit)
+        subject, amount = find_subject(budget, spender), amounts.measure(budget)
         if subject is not None and amount:
             charges.append(Charge(budget.pk, subject, find_window(budget, at)[0], amount))
     return charges
@@ -250,8 +253,9 @@ def tell(spent: SpentBudget) -> str:
 
 def write_amount(amount: Decimal, budget: Budget) -> str:
     """Return an amount with its unit."""
-    number = f"{amount:,.2f}" if budget.unit == BudgetUnit.COST else f"{amount.normalize():,f}"
-    return number if budget.unit == BudgetUnit.COST else f"{number} {budget.get_unit_display()}"
+    if budget.unit == BudgetUnit.COST:
+        return f"{amount:,.2f} {budget.currency}"
+    return f"{amount.normalize():,f} {budget.get_unit_display()}"
 
 
 # --- decisions of operators ------------------------------------------------------------------

@@ -5,6 +5,7 @@ Rows are not fenced: a run that has lost its task has spent all the same.
 
 from __future__ import annotations
 
+import datetime
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -29,10 +30,11 @@ from a2a_tasks.store.budgets import (
     tell,
 )
 from a2a_tasks.store.db import run_to_completion
+from a2a_tasks.store.prices import find_cost
 from a2a_tasks.store.records import UsageEntry
 from a2a_tasks.store.scoping import visible_to
 
-__all__ = ["read_usage", "sum_by_task", "write_batched", "write_many"]
+__all__ = ["purge_usage", "read_usage", "sum_by_task", "write_batched", "write_many"]
 
 #: Names of models in the sums of one task; further ones are summed as OTHERS.
 MAX_MODELS = 50
@@ -70,7 +72,8 @@ def _write(calls: Sequence[Sequence[UsageEntry]]) -> None:
 
 def _find_amounts(row: Usage) -> Amounts:
     tokens = row.input_tokens + row.output_tokens
-    return Amounts(tokens=tokens, calls=row.requests, cost=row.cost or Decimal(0))
+    cost = row.cost or Decimal(0)
+    return Amounts(tokens=tokens, calls=row.requests, cost=cost, currency=row.currency)
 
 
 def _find_refusal(call: Sequence[UsageEntry]) -> BudgetSpent | None:
@@ -82,6 +85,7 @@ def _find_refusal(call: Sequence[UsageEntry]) -> BudgetSpent | None:
 def _make_row(entry: UsageEntry, *, is_known: bool) -> Usage:
     """Return the row of a report. If its task was removed, perhaps with all data of a person, the row names nobody."""
     run, spent = entry.run, entry.report
+    cost, currency = find_cost(spent)
     row = Usage(
         report=spent.id,
         task=run.task,
@@ -95,8 +99,8 @@ def _make_row(entry: UsageEntry, *, is_known: bool) -> Usage:
         input_tokens=spent.input_tokens,
         output_tokens=spent.output_tokens,
         cached_tokens=spent.cached_tokens,
-        cost=spent.cost,
-        currency="" if spent.cost is None else spent.currency,
+        cost=cost,
+        currency=currency if cost is not None else "",
     )
     if is_known:
         row.task_id, row.context_id = run.task_id, run.context_id
@@ -150,3 +154,10 @@ def read_usage(scope: OwnerScope, public_ids: Collection[str]) -> dict[str, dict
     tasks = Task.objects.filter(visible_to(scope), public_id__in=public_ids)
     names = dict(tasks.values_list("pk", "public_id"))
     return {names[key]: found for key, found in sum_by_task(names).items()}
+
+
+def purge_usage(limit: datetime.datetime, max_count: int) -> int:
+    """Remove reports from before a time, oldest first, at most `max_count`. Returns their number."""
+    old = Usage.objects.filter(at__lt=limit).order_by("at").values_list("pk", flat=True)
+    gone, _ = Usage.objects.filter(pk__in=list(old[:max_count])).delete()
+    return gone

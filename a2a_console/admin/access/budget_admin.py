@@ -38,11 +38,12 @@ class BudgetForm(_Form):
     class Meta:
         model = Budget
         fields = (
-            *("name", "unit", "limit", "share", "window", "action"),
+            *("name", "unit", "limit", "currency", "share", "window", "action"),
             *("agent", "tenant", "caller", "enabled"),
         )
         help_texts = {
             "name": "Clients read it when their message is refused.",
+            "currency": "Of money: costs in other currencies do not count.",
             "share": "Who shares one sum: with “each caller”, every caller has the whole limit.",
             "window": "In UTC.",
             "action": "Work that has begun may use one more call of a model. To pause, the budget must begin anew.",

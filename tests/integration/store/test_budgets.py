@@ -144,7 +144,7 @@ class TestAmounts:
     def test_each_unit_counts_its_own(self) -> None:
         for unit in BudgetUnit:
             budget(name=unit.value, unit=unit, limit=Decimal(1000))
-        amounts = Amounts(tokens=30, calls=2, cost=Decimal("0.000125"), seconds=1.5)
+        amounts = Amounts(tokens=30, calls=2, cost=Decimal("0.000125"), currency="USD", seconds=1.5)
         with transaction.atomic():
             budgets.add_charges(budgets.list_charges(ANN, amounts, NOON))
         used = {use.budget.name: use.used for use in BudgetUse.objects.select_related("budget")}
@@ -154,6 +154,12 @@ class TestAmounts:
             "cost": Decimal("0.000125"),
             "seconds": Decimal("1.5"),
         }
+
+    def test_a_cost_in_another_currency_does_not_count(self) -> None:
+        budget(unit=BudgetUnit.COST, currency="EUR")
+        amounts = Amounts(cost=Decimal(1000), currency="USD")
+        budgets.add_charges(budgets.list_charges(ANN, amounts, NOON))
+        assert not spent(ANN)
 
     def test_charges_of_several_runs_are_summed(self) -> None:
         made = budget(share=BudgetShare.ALL)

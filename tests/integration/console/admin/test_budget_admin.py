@@ -23,6 +23,7 @@ def make(client: Client, **members: Any) -> str:
         "name": "models",
         "unit": "cost",
         "limit": "5",
+        "currency": "USD",
         "share": "caller",
         "window": "day",
         "action": "ask",
@@ -84,11 +85,11 @@ def test_nonsense_is_refused(admin_client: Client, members: dict[str, str], told
 def test_the_inbox_asks_and_an_operator_allows_more(admin_client: Client) -> None:
     use = asking()
     inbox = admin_client.get(f"{PAGES}waiting/").content.decode()
-    assert "Spent 5.01 of 5.00: allow 5.00 more?" in inbox
+    assert "Spent 5.01 USD of 5.00 USD: allow 5.00 USD more?" in inbox
     assert "key:ann" in inbox
     page = decide(admin_client, use, do="allow", amount="2.5", reason="until Friday")
     assert "will go on" in page
-    assert "allow 5.00 more?" not in page
+    assert "allow 5.00 USD more?" not in page
     use.refresh_from_db()
     assert (use.allowed, use.asked_at) == (Decimal("2.5"), None)
 

@@ -344,7 +344,7 @@ class TestWhoeverOperatesAnAgent:
         answer = route.asked(operates("demo", tenant="acme"), ready(their_world, route))
         if route.name in OPERATED and route.is_of_one:
             assert answer.status == (200 if has else 404)
-        elif route.name in OPERATED - {"list_agents", "get_agent", "get_statistics"}:
+        elif route.name in OPERATED - {"list_agents", "get_agent", "get_statistics", "get_usage"}:
             assert bool(answer.json.get("items") or answer.json.get("found")) == has
 
     @pytest.mark.parametrize("agent", [thorough("demo"), "*"])
@@ -359,7 +359,7 @@ class TestWhoeverOperatesAnAgent:
             assert (answer.status, answer.code) == (403, "missing_scope")
         elif route.is_of_one:
             assert answer.status == 404
-        elif route.name not in {"list_agents", "get_agent", "get_statistics"}:
+        elif route.name not in {"list_agents", "get_agent", "get_statistics", "get_usage"}:
             assert answer.json.get("items", []) == []
             assert answer.json.get("found", 0) == 0
         assert b"theirs" not in answer.body

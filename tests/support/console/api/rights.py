@@ -39,6 +39,7 @@ RIGHTS: dict[str, tuple[str, str]] = {
     "get_run": (READ, "a2a_tasks.view_run"),
     "list_run_lines": (READ, "a2a_tasks.view_run"),
     "get_statistics": (READ, "a2a_tasks.view_task"),
+    "get_usage": (READ, "a2a_tasks.view_task"),
     "list_keys": (READ, "a2a_tasks.view_apikey"),
     "get_key": (READ, "a2a_tasks.view_apikey"),
     "create_key": (KEYS, "a2a_tasks.add_apikey"),
@@ -82,7 +83,7 @@ OPERATED = {
     *("list_agents", "get_agent", "list_tasks", "get_task", "cancel_task", "list_task_events"),
     *("list_task_runs", "list_contexts", "get_context", "list_runs", "get_run"),
     "list_run_lines",
-    *("get_task_diagnosis", "get_statistics", "cancel_tasks", "export_tasks"),
+    *("get_task_diagnosis", "get_statistics", "get_usage", "cancel_tasks", "export_tasks"),
     *("list_deliveries", "get_delivery", "try_delivery_now", "replay_delivery"),
     "replay_deliveries",
 }
