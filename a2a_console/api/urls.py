@@ -5,6 +5,7 @@ from django.views.generic import RedirectView
 from rest_framework.routers import SimpleRouter
 
 from a2a_console.api.agents import AgentViewSet
+from a2a_console.api.budgets import BudgetUseViewSet, BudgetViewSet
 from a2a_console.api.bulk import TaskBulkViewSet
 from a2a_console.api.contexts import ContextViewSet
 from a2a_console.api.keys import KeyViewSet
@@ -29,6 +30,8 @@ router.register("waiting", WaitingViewSet, basename="waiting")
 router.register("contexts", ContextViewSet, basename="context")
 router.register("runs", RunViewSet, basename="run")
 router.register("workers", WorkerViewSet, basename="worker")
+router.register("budgets", BudgetViewSet, basename="budget")
+router.register("budget-uses", BudgetUseViewSet, basename="budget-use")
 router.register("statistics", StatisticsViewSet, basename="statistics")
 router.register("usage", UsageViewSet, basename="usage")
 router.register("keys", KeyViewSet, basename="key")

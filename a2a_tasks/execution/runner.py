@@ -340,7 +340,8 @@ class Runner:
         log = self._notebook.open(run)
         current.set(log)  # for this task, and for tasks and threads that the agent starts
         try:
-            end = await self._listen_to(carried, turn, recorder)
+            meter.start()
+            end = await self._listen_to(carried, turn, recorder, journal)
             failpoint("worker.agent_returned")
             carried.ending = True
             recorder.finish(end)
@@ -362,11 +363,16 @@ class Runner:
         finally:
             turn._stop()  # noqa: SLF001 - wake its waiting threads
             log.close()
-            with contextlib.suppress(TransactionRefused):
-                await meter.settle()  # it was spent, however the run ended
+            with contextlib.suppress(TransactionRefused, Overloaded):
+                await meter.close()  # it was spent, however the run ended
 
-    async def _listen_to(self, carried: ActiveRun, turn: Turn, recorder: Recorder) -> RunEnd:
-        """Record the agent's values to its end. Raises CancelledError if it was stopped, however it reacted."""
+    async def _listen_to(
+        self, carried: ActiveRun, turn: Turn, recorder: Recorder, journal: StoredJournal
+    ) -> RunEnd:
+        """Record the agent's values to its end, or until a budget stops it.
+
+        Raises CancelledError if the run was stopped, however the agent reacted.
+        """
         run = carried.assignment
         agent = registry.find_own(run.scope.agent)
         try:
@@ -374,7 +380,9 @@ class Runner:
                 raise AgentError("The agent is no longer hosted here.")
             if run.attempt > 1 and agent.after_crash == "fail":
                 return self._not_again(recorder)
-            async with contextlib.aclosing(self._run_agent(agent, turn, carried)) as values:
+            await journal.admit("")
+            values = self._run_agent(agent, turn, carried)
+            async with journal.meter.limit, contextlib.aclosing(values):
                 await recorder.record(values, agent, turn, carried.threads)
             carried.threads.check()
             turn._unused.tell(type(agent).__module__, agent.run)  # noqa: SLF001 - warnings for the author
@@ -394,7 +402,7 @@ class Runner:
                 raise asyncio.CancelledError from fault
             if isinstance(fault, ProcessDied):
                 raise
-            return self._fail(run, recorder, fault)
+            return self._fail(run, recorder, journal.meter.refusal or fault)
         return RunEnd()
 
     def _run_agent(self, agent: Agent, turn: Turn, carried: ActiveRun) -> AsyncGenerator[Any, None]:

@@ -27,7 +27,7 @@ from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conf import conf
 from a2a_tasks.models import Artifact, Context, Event, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
-from a2a_tasks.store import audit, files, handed_secrets, hooks, task_counter
+from a2a_tasks.store import audit, budgets, files, handed_secrets, hooks, task_counter
 from a2a_tasks.store.audit_past import purge_audit
 from a2a_tasks.store.conversations import count_context_rows, sweep_lists
 from a2a_tasks.store.folding import fold
@@ -170,6 +170,7 @@ def purge(limits: RetentionLimits) -> Iterator[Removed]:
         _portions(lambda max_count: files.sweep(min(max_count, files.AT_ONCE))),
         _portions(handed_secrets.sweep),
         _portions(sweep_lists),
+        _portions(budgets.forget_old),
     ]
     if (keys := limits.keys) is not None:
         kinds.append(_portions(lambda max_count: forget_idempotency(keys, max_count)))

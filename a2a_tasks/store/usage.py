@@ -6,17 +6,29 @@ Rows are not fenced: a run that has lost its task has spent all the same.
 from __future__ import annotations
 
 import datetime
+import uuid
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from decimal import Decimal
 
 from django.db import transaction
 from django.db.models import Max, Min, Q, Sum
+from django.utils import timezone
 
+from a2a_tasks.agents.faults import BudgetSpent
 from a2a_tasks.agents.usage import OTHERS, ModelUsage
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Task, Usage
 from a2a_tasks.store.batched_call import BatchedCall, needs_no_mark
+from a2a_tasks.store.budgets import (
+    Amounts,
+    add_charges,
+    find_spent,
+    is_any_in_force,
+    list_charges,
+    tell,
+)
 from a2a_tasks.store.db import run_to_completion
 from a2a_tasks.store.prices import find_cost
 from a2a_tasks.store.records import UsageEntry
@@ -34,19 +46,40 @@ def write_many(calls: Sequence[Sequence[UsageEntry]]) -> list[Exception | None]:
 
     The result for each run is None, or BudgetSpent, which tells its agent to stop: its reports are written all the same.
     """
-    outcomes = _write(calls)
+    _write(calls)
     failpoint("worker.reported")
-    return outcomes
+    return [_find_refusal(call) for call in calls]
 
 
 @transaction.atomic
-def _write(calls: Sequence[Sequence[UsageEntry]]) -> list[Exception | None]:
+def _write(calls: Sequence[Sequence[UsageEntry]]) -> None:
     entries = [entry for call in calls for entry in call]
+    # A first try whose outcome is unknown has ended, since its connection was closed.
+    known = Usage.objects.filter(report__in=[entry.report.id for entry in entries])
+    stored = set(known.values_list("report", flat=True)) if is_any_in_force() else set[uuid.UUID]()
     alive = Task.objects.filter(pk__in={entry.run.task for entry in entries})
     keys = set(alive.values_list("pk", flat=True))
     rows = [_make_row(entry, is_known=entry.run.task in keys) for entry in entries]
     Usage.objects.bulk_create(rows, ignore_conflicts=True)
-    return [None] * len(calls)
+    now = timezone.now()
+    add_charges(
+        charge
+        for entry, row in zip(entries, rows, strict=True)
+        if row.report not in stored
+        for charge in list_charges(entry.spender, _find_amounts(row), now)
+    )
+
+
+def _find_amounts(row: Usage) -> Amounts:
+    tokens = row.input_tokens + row.output_tokens
+    cost = row.cost or Decimal(0)
+    return Amounts(tokens=tokens, calls=row.requests, cost=cost, currency=row.currency)
+
+
+def _find_refusal(call: Sequence[UsageEntry]) -> BudgetSpent | None:
+    """Return why the run may go on no more, if a budget refuses it."""
+    refusals = [spent for spent in find_spent(call[0].spender) if spent.refuses] if call else []
+    return BudgetSpent(tell(refusals[0])) if refusals else None
 
 
 def _make_row(entry: UsageEntry, *, is_known: bool) -> Usage:
@@ -71,7 +104,7 @@ def _make_row(entry: UsageEntry, *, is_known: bool) -> Usage:
     )
     if is_known:
         row.task_id, row.context_id = run.task_id, run.context_id
-        row.owner, row.caller = run.scope.owner, entry.caller
+        row.owner, row.caller = run.scope.owner, entry.spender.caller
     return row
 
 

@@ -47,7 +47,7 @@ from a2a_tasks.store import audit, audit_seals, legal_holds, run_lines, usage
 from a2a_tasks.store.audit_triggers import unlock
 from a2a_tasks.store.idempotency import IdempotencyKey, remember
 from a2a_tasks.store.legal_holds import Held
-from a2a_tasks.store.records import UsageEntry
+from a2a_tasks.store.records import Spender, UsageEntry
 from a2a_tasks.store.replies import reply
 from a2a_tasks.store.run_lines import RunLogLine
 from a2a_tasks.store.tasks import list_tasks
@@ -83,7 +83,8 @@ def world() -> None:
         run_lines.write([RunLogLine(run.run, 1, AT, 20, "x", f"asked by {scope.owner}")])
         report = make_report("m", 0.5, "USD", requests=1, input_tokens=7)
         assert report
-        usage.write_many([[UsageEntry(run, scope.owner, report)]])
+        spender = Spender(scope.agent, "", scope.owner, run.task)
+        usage.write_many([[UsageEntry(run, spender, report)]])
         pen = Pen(run)
         pen.begin("a", "said")
         done = Pen(held("done", scope=scope))
