@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 __all__ = ["Answer", "Counts", "Judgement", "judge"]
 
 #: Input and output tokens: each request of a task has other ones, because its history grows.
 Tokens = tuple[int, int]
-#: Seconds between the end of an answer and a kill that may have lost it.
-NEAR = 2.0
+#: Seconds for which a killed process may seem to go on: what it sent is still on its way.
+DYING = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A request to the model server, and when its whole answer was sent; 0 = it was cut off."""
+    """A request to the model server: when it came, and when its whole answer was sent; 0 = it was cut off."""
 
     task: int
     tokens: Tokens
+    begun: float
     ended: float = 0.0
 
 
@@ -74,10 +76,9 @@ def judge(
         for lost, counts in ((unread, found.unread), (unstored, found.unstored)):
             for tokens, times in lost.items():
                 counts.add(tokens, times)
-        ends = _find_ends(answers, task)
+        requests = [answer for answer in answers if answer.task == task]
         for tokens, times in (unread + unstored).items():
-            near = [end for end in ends[tokens] if any(abs(end - at) <= NEAR for at in kills)]
-            if len(near) < times:
+            if _count_lost(requests, tokens[0], kills) < times:
                 found.faults.append(f"task {task} lost {times} answers of {tokens} without a kill")
     return found
 
@@ -99,9 +100,10 @@ def _group(pairs: Iterable[tuple[int, Tokens]]) -> defaultdict[int, Counter[Toke
     return grouped
 
 
-def _find_ends(answers: Sequence[Answer], task: int) -> Mapping[Tokens, list[float]]:
-    ends: defaultdict[Tokens, list[float]] = defaultdict(list)
-    for answer in answers:
-        if answer.task == task and answer.ended:
-            ends[answer.tokens].append(answer.ended)
-    return ends
+def _count_lost(requests: Sequence[Answer], input_tokens: int, kills: Sequence[float]) -> int:
+    """Count the answers that a kill may have lost: after it, the same request came again."""
+    same = [one for one in requests if one.tokens[0] == input_tokens]
+    return sum(
+        bool(one.ended) and any(one.ended - DYING <= at <= again.begun for at in kills)
+        for one, again in itertools.pairwise(same)
+    )

@@ -32,15 +32,17 @@ ROWS = "select task_id, input_tokens, output_tokens from a2a_tasks_usage"
 
 
 class Witness(ModelServer):
-    """A model server that knows when an answer was sent."""
+    """A model server that knows when a request came, and when its answer was sent."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.begins: dict[int, float] = {}
         self.ends: dict[int, float] = {}
 
     async def _answer(
         self, shape: Any, request: Any, entries: Any, exchange: Exchange, send: Any
     ) -> None:
+        self.begins[exchange.number] = time.time()
         await super()._answer(shape, request, entries, exchange, send)
         self.ends[exchange.number] = time.time()
 
@@ -50,6 +52,7 @@ class Witness(ModelServer):
             Answer(
                 int(found.group(1)),
                 (one.input_tokens, one.output_tokens),
+                self.begins[one.number],
                 self.ends.get(one.number, time.time()) if one.state == "finished" else 0.0,
             )
             for one in list(self.exchanges)
