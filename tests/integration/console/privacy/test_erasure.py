@@ -29,6 +29,8 @@ from a2a_tasks.conversation_changes import ConversationChanges, ListChange, Memo
 from a2a_tasks.models import (
     ApiKey,
     AuditEntry,
+    Budget,
+    BudgetUse,
     Context,
     ConversationItem,
     ConversationList,
@@ -92,6 +94,8 @@ def world() -> None:
         config = make_config(Task.objects.get(public_id="running", owner=scope.owner), scope.owner)
         add_attempt(make_delivery(config, DeliveryStatus.PENDING))
         list_tasks(scope, ListTasksRequest())
+    budget = Budget.objects.create(name="mine", unit="cost", limit=5, share="caller", caller=CANARY)
+    BudgetUse.objects.create(budget=budget, subject=CANARY, since=AT, used=3)
     audit.note(Action.PRIVACY_EXPORT, CANARY, tenant="acme")
 
 
@@ -130,6 +134,12 @@ class TestErase:
         )
         assert (mine.input_tokens, mine.cost) == (7, Decimal("0.5"))
         assert (others.owner, others.caller, others.task_id) == ("user:bob", "user:bob", "running")
+
+    def test_a_budget_keeps_its_sum_without_the_name(self) -> None:
+        world()
+        done = erased()
+        use = BudgetUse.objects.select_related("budget").get()
+        assert (use.used, use.subject, use.budget.caller) == (3, done.name, done.name)
 
     def test_nothing_of_the_principal_is_left_in_any_table(self) -> None:
         world()
