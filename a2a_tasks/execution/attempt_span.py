@@ -20,7 +20,7 @@ from a2a_tasks.telemetry.trace_context import NONE, span_id_of
 __all__ = ["AttemptSpan", "with_output"]
 
 #: Seconds that a run must have waited for a span of its wait.
-SHORT_SECONDS = 0.01
+SHORT_SECONDS = 0.1
 NANO = 1_000_000_000
 
 
