@@ -6,14 +6,17 @@ Workers have no web server: `metrics_port.py` serves their counters. See docs/de
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
+from django.utils import timezone
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from a2a_push.store.statistics import WebhookCounts, read_counts
+from a2a_console.queue.waiting import list_waiting
+from a2a_push.store.statistics import read_counts
 from a2a_tasks.access.authentication import identify
 from a2a_tasks.access.credentials import networks
 from a2a_tasks.agents import registry
@@ -28,6 +31,7 @@ from a2a_tasks.protocol.errors import (
 )
 from a2a_tasks.store import runs, workers
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.telemetry.run_counters import OTHERS
 
 __all__ = ["PATH", "SCOPE", "serve"]
 
@@ -35,6 +39,9 @@ PATH = "/metrics"
 #: The scope of callers that may read metrics.
 SCOPE = "metrics"
 NOT_FOUND = b'{"error":"not found"}'
+DATABASE_UP = "1 if the database answers."
+#: Maximum number of waiting tasks that are read.
+MAX_WAITING = 1000
 UNAVAILABLE = b'{"status":"unavailable"}'
 
 
@@ -79,70 +86,94 @@ async def _text() -> bytes:
     """Return all metrics; if the database is away, those that do not need it."""
     standing = CollectorRegistry()
     try:
-        standing.register(_Standing(*await run_in_thread(_read)))
+        standing.register(_Standing(await run_in_thread(_read)))
     except Overloaded:
-        standing.register(_Away())
+        standing.register(_Standing([_one("a2a_database_up", DATABASE_UP, 0)]))
     return generate_latest() + generate_latest(standing)
-
-
-def _read() -> tuple[WebhookCounts, dict[str, int], dict[str, int]]:
-    return (
-        read_counts(),
-        runs.count_by_status(),
-        workers.count_serving(registry.queues_in_use(), workers.list_seen()),
-    )
 
 
 class _Standing(Collector):
     """The gauges from the tables."""
 
-    def __init__(
-        self, webhooks: WebhookCounts, running: dict[str, int], serving: dict[str, int]
-    ) -> None:
-        self._webhooks, self._runs, self._serving = webhooks, running, serving
+    def __init__(self, found: list[Metric]) -> None:
+        self._found = found
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics."""
-        now = self._webhooks
-        yield _one("a2a_database_up", "1 if the database answers.", 1)
-        yield _one(
-            "a2a_webhooks_due", "Webhooks with due deliveries that no process has leased.", now.due
-        )
-        yield _one("a2a_webhook_deliveries_pending", "Pending deliveries.", now.pending)
-        yield _one(
-            "a2a_webhook_late_seconds",
-            "Seconds since the oldest due delivery became due.",
-            now.late,
-        )
-        blocked = {"breaker": now.breakers_open, "paused": now.paused, "disabled": now.disabled}
-        yield _by(
-            "a2a_webhook_receivers_blocked",
-            "Receivers to which nothing, or one delivery at a time, is sent now, by reason.",
-            "by",
-            blocked,
-        )
-        yield _by("a2a_runs", "Queued, active and parked runs of agents.", "status", self._runs)
-        yield _by(
-            "a2a_queue_workers",
-            "Live processes that take work from a queue.",
-            "queue",
-            self._serving,
-        )
+    def collect(self) -> list[Metric]:
+        """Return the metrics."""
+        return self._found
 
 
-class _Away(Collector):
-    """The gauges while the database is away."""
+def _read() -> list[Metric]:
+    """Read the gauges from the tables."""
+    return [_one("a2a_database_up", DATABASE_UP, 1), *_webhooks(), *_runs(), *_people()]
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics."""
-        yield _one("a2a_database_up", "1 if the database answers.", 0)
+
+def _webhooks() -> Iterator[Metric]:
+    now = read_counts()
+    yield _one(
+        "a2a_webhooks_due", "Webhooks with due deliveries that no process has leased.", now.due
+    )
+    yield _one("a2a_webhook_deliveries_pending", "Pending deliveries.", now.pending)
+    yield _one(
+        "a2a_webhook_late_seconds", "Seconds since the oldest due delivery became due.", now.late
+    )
+    yield _by(
+        "a2a_webhook_receivers_blocked",
+        "Receivers to which nothing, or one delivery at a time, is sent now, by reason.",
+        "by",
+        {"breaker": now.breakers_open, "paused": now.paused, "disabled": now.disabled},
+    )
+
+
+def _runs() -> Iterator[Metric]:
+    yield _by(
+        "a2a_runs", "Queued, active and parked runs of agents.", "status", runs.count_by_status()
+    )
+    used = registry.queues_in_use()
+    serving = workers.count_serving(used, workers.list_seen())
+    yield _by("a2a_queue_workers", "Live processes that take work from a queue.", "queue", serving)
+    loads = {queue: runs.measure_queue(queue) for queue in sorted(used | serving.keys())}
+    yield _by(
+        "a2a_queue_depth",
+        f"Runs that wait for a slot, up to {runs.MAX_COUNTED:,}; without parked ones.",
+        "queue",
+        {queue: depth for queue, (depth, _) in loads.items()},
+    )
+    yield _by(
+        "a2a_queue_oldest_seconds",
+        "Seconds since the oldest run that could start became due; without parked ones.",
+        "queue",
+        {queue: age for queue, (_, age) in loads.items()},
+    )
+
+
+def _people() -> Iterator[Metric]:
+    """Yield the questions by agent. The oldest tasks come first, so the first one of an agent is its oldest."""
+    known, now = set(registry.slugs()), timezone.now()
+    count, oldest = Counter[str](), dict[str, float]()
+    for slug, since in list_waiting().values_list("agent", "status_at")[:MAX_WAITING]:
+        agent = slug if slug in known else OTHERS
+        count[agent] += 1
+        oldest.setdefault(agent, max(0.0, (now - since).total_seconds()))
+    yield _by(
+        "a2a_waiting_for_people",
+        f"Tasks that wait for an answer or an authorization, of the {MAX_WAITING:,} oldest.",
+        "agent",
+        count,
+    )
+    yield _by(
+        "a2a_waiting_for_people_oldest_seconds",
+        "Seconds since the oldest of these tasks began to wait.",
+        "agent",
+        oldest,
+    )
 
 
 def _one(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, text, value=value)
 
 
-def _by(name: str, text: str, label: str, values: dict[str, int]) -> Metric:
+def _by(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
     family = GaugeMetricFamily(name, text, labels=[label])
     for value, count in values.items():
         family.add_metric([value], count)

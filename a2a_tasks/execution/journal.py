@@ -23,6 +23,7 @@ from a2a_tasks.store.db import (
 from a2a_tasks.store.parking import Parking, park
 from a2a_tasks.store.records import ClaimedRun, StepResult
 from a2a_tasks.store.tasks import find_state
+from a2a_tasks.telemetry.run_counters import replayed_steps
 
 __all__ = ["StoredJournal"]
 
@@ -69,6 +70,8 @@ class StoredJournal(Journal):
             await asyncio.sleep(AGAIN_SECONDS)
         if name == self._run.parked_in:
             self._recorder.repeats = 0
+        if name in self.results:
+            replayed_steps.labels(self._run.scope.agent).inc()
 
     async def look(self, agent: str, task_id: str) -> tuple[int, str] | None:
         """Find a task of the caller; an empty agent is this one. Raises Overloaded."""

@@ -21,6 +21,7 @@ from a2a_tasks.access import switch_cache
 from a2a_tasks.agents import Agent, AgentError, Turn, registry, switches
 from a2a_tasks.agents.author_errors import definition
 from a2a_tasks.agents.emission import StatusUpdate
+from a2a_tasks.agents.usage import Usage
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.active_run import ActiveRun
 from a2a_tasks.execution.agent_call import drive
@@ -46,6 +47,7 @@ from a2a_tasks.store.db import TransactionRefused, run_in_thread, run_to_complet
 from a2a_tasks.store.quarantine import GROUP, Quarantine
 from a2a_tasks.store.records import ClaimedRun, LeaseLost, PreclaimedLease, RunEnd, WantedRuns
 from a2a_tasks.store.versions import fail_tasks_of
+from a2a_tasks.telemetry.run_counters import OTHERS, attempts, count_usage, run_seconds
 
 __all__ = ["Runner"]
 
@@ -68,6 +70,20 @@ NOT_AGAIN = "The process carrying this task died or was stopped, and the agent d
 def _sendable(text: str) -> str:
     """Return the text without characters that databases and peers refuse: lone surrogates and NUL."""
     return text.encode(errors="backslashreplace").decode().replace("\x00", "\\x00")
+
+
+def _why(run: ClaimedRun) -> str:
+    """Return why an attempt begins, for the metrics."""
+    if run.attempt > 1:
+        return "crash" if run.quarantine is Quarantine.NONE else "quarantine"
+    if run.begun_before:
+        return "woken" if run.parked_in else "handed_back"
+    return "first"
+
+
+def _count_usage(agent: str, usage: Usage) -> None:
+    for model, used in usage.models.items():
+        count_usage(agent, model, used.input_tokens, used.output_tokens, used.cost)
 
 
 class Runner:
@@ -326,10 +342,19 @@ class Runner:
     # --- executing a run ------------------------------------------------------------------
 
     async def _carry(self, carried: ActiveRun) -> None:
+        """Execute a run, and count the attempt."""
+        slug = carried.assignment.scope.agent
+        agent = slug if registry.find_own(slug) else OTHERS
+        attempts.labels(agent, _why(carried.assignment)).inc()
+        outcome = await self._execute(carried)
+        run_seconds.labels(agent, outcome).observe(carried.age)
+
+    async def _execute(self, carried: ActiveRun) -> str:
+        """Execute a run; return the outcome for the metrics."""
         run = carried.assignment
         conversation = StoredConversation(run)
         recorder = Recorder(run, conversation)
-        leave = None if carried.acts_once else carried.stop
+        leave = None if carried.acts_once else carried.park
         journal = StoredJournal(run, recorder, carried.threads, holds=carried.holds, leave=leave)
         secrets = StoredSecrets(run)
         turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets, conversation)
@@ -341,14 +366,21 @@ class Runner:
             carried.ending = True
             recorder.finish(end, usage=journal.usage.write())
             await recorder.wait_written()
+            _count_usage(run.scope.agent, journal.usage)
             await secrets.wipe()
+            return end.status
         except LeaseLost:
             logger.info("run %s lost its task; its agent was stopped", run.run)
+            return "canceled"
         except Overloaded as fault:
             logger.warning("run %s could not write: %s", run.run, fault.__cause__)
             self._leases.give_back(run.token, carried)
+            return "handed_back"
         except asyncio.CancelledError:
             logger.info("run %s was stopped", run.run)
+            if carried.parked:
+                return "parked"
+            return "handed_back" if self._draining else "canceled"
         except ProcessDied as fault:
             await self._surrender(run, str(fault), recorder=recorder)
         except Exception:  # its events cannot be written: it is tried again, or fails
@@ -358,6 +390,7 @@ class Runner:
         finally:
             turn._stop()  # noqa: SLF001 - wake its waiting threads
             log.close()
+        return "crashed"
 
     async def _listen_to(self, carried: ActiveRun, turn: Turn, recorder: Recorder) -> RunEnd:
         """Record the agent's values to its end. Raises CancelledError if it was stopped, however it reacted."""

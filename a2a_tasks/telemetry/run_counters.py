@@ -1,0 +1,60 @@
+"""Counters of this process for runs of agents, for `/metrics`.
+
+The labels are bounded: agents whose code this process has, the first names of models, and words of the host. No tenant,
+caller, task or URL is one.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Histogram
+
+__all__ = ["OTHERS", "attempts", "count_usage", "replayed_steps", "run_seconds"]
+
+#: Names of models that a process shows; further ones are summed as OTHERS. Agents choose these names.
+MAX_MODELS, OTHERS = 50, "others"
+
+attempts = Counter(
+    "a2a_run_attempts_total",
+    "Attempts at runs by the reason: `first`, `woken` (it was parked), `handed_back` (its process stopped), `crash`, "
+    "`quarantine` (it may be what makes processes crash).",
+    ["agent", "why"],
+)
+run_seconds = Histogram(
+    "a2a_run_seconds",
+    "Seconds of attempts at runs by outcome: `ended`, `failed`, `canceled` (or taken over by another process), `parked`, "
+    "`handed_back`, `crashed`.",
+    ["agent", "outcome"],
+    buckets=(0.01, 0.1, 1, 10, 60, 300, 1800, 7200),
+)
+replayed_steps = Counter(
+    "a2a_step_replayed_total", "Steps whose result was kept by an earlier attempt.", ["agent"]
+)
+_tokens = Counter(
+    "a2a_tokens_total",
+    "Tokens of models that agents reported, by direction: `input`, `output`.",
+    ["agent", "model", "direction"],
+)
+_cost = Counter(
+    "a2a_cost_total",
+    "Cost of models that agents reported, in the agent's currency.",
+    ["agent", "model"],
+)
+_models = set[str]()
+
+
+def count_usage(
+    agent: str, model: str, input_tokens: int, output_tokens: int, cost: float | None
+) -> None:
+    """Count the usage of a model that an agent reported; `cost` is in the agent's currency, None = unknown.
+
+    Call it once for each report, on the event loop of the runner's process.
+    """
+    if model not in _models:
+        if len(_models) < MAX_MODELS:
+            _models.add(model)
+        else:
+            model = OTHERS
+    _tokens.labels(agent, model, "input").inc(input_tokens)
+    _tokens.labels(agent, model, "output").inc(output_tokens)
+    if cost is not None:
+        _cost.labels(agent, model).inc(cost)
