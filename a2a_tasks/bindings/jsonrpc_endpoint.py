@@ -43,12 +43,12 @@ _TRANSPORT = (
 )
 
 
-class _WrongContentType(ContentTypeNotSupported):
+class WrongContentType(ContentTypeNotSupported):
     """The body is not declared as JSON: refused before it is read, with status 415."""
 
 
 def _status(fault: A2AError) -> int:
-    if isinstance(fault, _WrongContentType):
+    if isinstance(fault, WrongContentType):
         return 415
     return fault.http_status if isinstance(fault, _TRANSPORT) else OK
 
@@ -99,7 +99,7 @@ class _JsonRpcExchange:
         try:
             version = self.visit.version()
             if called := self.visit.request.unreadable:
-                raise _WrongContentType("Send application/json", mediaType=called)
+                raise WrongContentType("Send application/json", mediaType=called)
         except A2AError as fault:
             await self.refuse(fault)
         call = await self.read()
@@ -124,6 +124,7 @@ class _JsonRpcExchange:
             body = jsonrpc.result(call.id, dialect.answer(name, found.present(result)))
             await respond(send, 200, body, found.headers)
             return
+        self.visit.observed.streams(result)
         envelope = Envelope(
             jsonrpc.begin_result(call.id),
             b"}",
@@ -142,15 +143,17 @@ class _JsonRpcExchange:
 async def serve_jsonrpc(visit: RequestContext, send: Send) -> None:
     """Answer one JSON-RPC request to an agent."""
     exchange = _JsonRpcExchange(visit)
-    try:
-        await exchange.answer(send)
-    except ClientGone:
-        return
-    except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
-        fault = to_a2a_error(raised)
-        status, headers = _status(fault), headers_of(fault, visit.agent)
-        body = jsonrpc.error(exchange.id, exchange.error_dialect.error(fault))
-        if status == OK and exchange.streams_refusals():
-            body = error_frame(body, named=False)
-            headers = [*headers, *STREAM_HEADERS]
-        await respond(send, status, body, headers)
+    with visit.observed.by(Binding.JSONRPC) as observed:
+        try:
+            await exchange.answer(send)
+        except ClientGone as gone:
+            observed.failed(gone)
+        except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
+            fault = to_a2a_error(raised)
+            observed.failed(fault)
+            status, headers = _status(fault), headers_of(fault, visit.agent)
+            body = jsonrpc.error(exchange.id, exchange.error_dialect.error(fault))
+            if status == OK and exchange.streams_refusals():
+                body = error_frame(body, named=False)
+                headers = [*headers, *STREAM_HEADERS]
+            await respond(send, status, body, headers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.core.signals import setting_changed
@@ -32,6 +32,7 @@ from a2a_tasks.protocol.mounts import MOUNTS, Mount
 from a2a_tasks.protocol.sse import read_event_id
 from a2a_tasks.protocol.versions import SUPPORTED, read_version
 from a2a_tasks.signatures import ring
+from a2a_tasks.telemetry.observed_request import ObservedRequest
 
 __all__ = [
     "NegotiatedRequest",
@@ -83,6 +84,7 @@ class RequestContext:
     agent: Agent
     mount: Mount
     table: OperationTable
+    observed: ObservedRequest = field(default_factory=ObservedRequest)
 
     def version(self, admitted: Collection[str] | None = None) -> str:
         """Return the requested A2A-Version. Raises VersionNotSupported for one that the mount does not admit."""
@@ -135,6 +137,7 @@ def negotiate(
     MethodNotFound, and the error of an operation whose capability the agent does not declare.
     """
     request, agent = visit.request, visit.agent
+    visit.observed.negotiated(method=operation or "", dialect=dialect.code, agent=agent.slug)
     required = agent.extensions if dialect.features.enforces_extensions else ()
     active = activate(
         parse_requested(request.header(name) for name in EXTENSIONS),

@@ -106,6 +106,7 @@ class _RestExchange:
         decoded = dialect.decode_route(match, query if reads else await self.read_body(), query)
         result = await self.visit.table[match.operation](decoded, found.call)
         if BY_NAME[match.operation].streams:
+            self.visit.observed.streams(result)
             envelope = Envelope(b"", b"", lambda fault: dialect.refusal(fault).body)
             await send_stream(
                 self.request,
@@ -129,13 +130,15 @@ class _RestExchange:
 async def serve_rest(visit: RequestContext, send: Send, segments: Sequence[str]) -> None:
     """Answer one HTTP+JSON request at a path below a mount, its segments still percent-encoded."""
     exchange = _RestExchange(visit, segments)
-    try:
-        await exchange.answer(send)
-    except ClientGone:
-        return
-    except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
-        fault = to_a2a_error(raised)
-        refusal = exchange.refusal(fault)
-        media_type = refusal.media_type.encode() or exchange.media_type
-        headers = [*headers_of(fault, visit.agent), (b"content-type", media_type)]
-        await respond(send, refusal.status, refusal.body, headers)
+    with visit.observed.by(Binding.REST) as observed:
+        try:
+            await exchange.answer(send)
+        except ClientGone as gone:
+            observed.failed(gone)
+        except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
+            fault = to_a2a_error(raised)
+            observed.failed(fault)
+            refusal = exchange.refusal(fault)
+            media_type = refusal.media_type.encode() or exchange.media_type
+            headers = [*headers_of(fault, visit.agent), (b"content-type", media_type)]
+            await respond(send, refusal.status, refusal.body, headers)

@@ -114,6 +114,8 @@ class EventStream:
         self.link: Link | None = None
         #: If not 0, the client asked for removed events: those before this number. It gets the Task instead.
         self.removed = removed
+        #: Called with the first event after the start.
+        self.on_first_event: Callable[[], None] | None = None
         self._shown = {*SHOWN, EventKind.TOOL} if shows_tools else SHOWN
         self._heard = heard or []
         self._on_close: list[Callable[[], None]] = []
@@ -179,4 +181,8 @@ class EventStream:
         )
 
     def _list_shown(self, events: list[Recorded]) -> list[Recorded]:
-        return [event for event in events if event.kind in self._shown]
+        shown = [event for event in events if event.kind in self._shown]
+        if shown and self.on_first_event is not None:
+            self.on_first_event()
+            self.on_first_event = None
+        return shown

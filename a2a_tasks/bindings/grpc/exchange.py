@@ -27,6 +27,7 @@ from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.protocol.mounts import MOUNTS
 from a2a_tasks.protocol.requests import Request
 from a2a_tasks.streaming.stream import EventStream
+from a2a_tasks.telemetry.observed_request import ObservedRequest
 
 __all__ = ["AGENT", "Exchange"]
 
@@ -48,18 +49,21 @@ class Exchange:
         #: Trailing metadata for the end of the call, successful or not.
         self.trailers: list[tuple[str, str | bytes]] = []
         self.dialect = rpc.dialect("")
+        self.observed = ObservedRequest()
 
     async def answer(self, body: bytes) -> None:
         """Send the answer, or the stream until its end, the client's leave or deadline, or the drain of the process."""
-        try:
-            await (self._stream if self.rpc.streams else self._unary)(body)
-        except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
-            self.refuse(to_a2a_error(raised))
-        else:
-            self.call.end(metadata=self.trailers)
+        with self.observed.by(Binding.GRPC):
+            try:
+                await (self._stream if self.rpc.streams else self._unary)(body)
+            except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
+                self.refuse(to_a2a_error(raised))
+            else:
+                self.call.end(metadata=self.trailers)
 
     async def _stream(self, body: bytes) -> None:
         events, found = await self._execute(body)
+        self.observed.streams(events)
         relay = _Relay(self.call, events, found, self.rpc.package)
         try:
             await relay.to_the_end()
@@ -85,14 +89,14 @@ class Exchange:
         """Do everything that precedes the operation; the caller is identified first."""
         message = self.rpc.parse(body)
         agent = self.agent = await self._agent(message)
-        visit = RequestContext(self.request, agent, MOUNTS[self.dialect], self.table)
+        visit = RequestContext(self.request, agent, MOUNTS[self.dialect], self.table, self.observed)
         caller = await visit.caller()
         self.dialect = self.rpc.dialect(visit.version(self.rpc.admitted))
         dialect = form(self.dialect)
         if message is None:
             raise ParseError("The message cannot be read")
-        decoded = dialect.decode(self.rpc.operation, self.rpc.read(message))
-        return decoded, negotiate(visit, dialect, caller, Binding.GRPC, self._operation(agent))
+        found = negotiate(visit, dialect, caller, Binding.GRPC, self._operation(agent))
+        return dialect.decode(self.rpc.operation, self.rpc.read(message)), found
 
     async def _agent(self, message: Any) -> Agent:
         """Return the agent named by the metadata, or by the first segment of the tenant, or else the default one.
@@ -122,6 +126,7 @@ class Exchange:
 
     def refuse(self, fault: A2AError) -> None:
         """End the call with an error."""
+        self.observed.failed(fault)
         refused = refusal(fault, self.dialect, self.agent)
         self.call.end(refused.code, refused.message, (*self.trailers, *refused.trailers))
 
