@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import httpx
 import pytest
 from django.db.models.functions import Now
+from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
@@ -19,6 +20,7 @@ from a2a_push.retry_schedule import Retry
 from a2a_tasks.access import api_keys
 from a2a_tasks.access.credentials import PEER
 from a2a_tasks.bindings.http import Receive, Scope, Send
+from a2a_tasks.models import PARKED, Run, Task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.db import run_in_thread
@@ -27,7 +29,7 @@ from tests.integration.push.test_work import take, task
 from tests.support.ports import free_port
 from tests.support.push.configs import registered
 from tests.support.push.inbox import delivering, inbox, pen, register, settled
-from tests.support.store.world import Pen, held
+from tests.support.store.world import Pen, accepted, held
 
 pytestmark = pytest.mark.django_db
 Samples = dict[tuple[str, str], float]
@@ -133,6 +135,32 @@ class TestWhatItSays:
         writer = Pen(held("task-2"))
         registered("c-2", task_id="task-2", url="https://two.example.com/")
         writer.state(TaskState.WORKING)
+
+    async def test_tells_how_long_runs_wait_for_a_slot_and_tasks_for_people(
+        self, settings: Settings
+    ) -> None:
+        await run_in_thread(self.wait)
+        found = await shown(settings)
+        assert found["a2a_queue_depth", "agents"] == 2
+        assert 600 <= found["a2a_queue_oldest_seconds", "agents"] < 700
+        asked = ("demo", "others")  # an agent that is not hosted any more has no series of its own
+        assert [found["a2a_waiting_for_people", agent] for agent in asked] == [2, 1]
+        ages = [found["a2a_waiting_for_people_oldest_seconds", agent] for agent in asked]
+        assert [round(age / 3600) for age in ages] == [2, 1]
+
+    @staticmethod
+    def wait() -> None:
+        """Two runs wait, one of them behind another run of its task, and one is parked; three tasks ask."""
+        now, hour = timezone.now(), datetime.timedelta(hours=1)
+        first, behind, parked = (accepted(name) for name in ("first", "behind", "parked"))
+        Run.objects.filter(pk=first.run).update(due_at=now - hour / 6)
+        Run.objects.filter(pk=behind.run).update(due_at=now - hour, task_id=first.task)
+        Run.objects.filter(pk=parked.run).update(due_at=now - hour, round=PARKED)
+        for number, (agent, age) in enumerate(
+            [("demo", 2 * hour), ("gone", hour), ("demo", hour / 2)]
+        ):
+            Pen(held(f"asks-{number}")).state(TaskState.INPUT_REQUIRED)
+            Task.objects.filter(public_id=f"asks-{number}").update(agent=agent, status_at=now - age)
 
     async def test_names_no_tenant_address_or_task(self, settings: Settings) -> None:
         await run_in_thread(self.stand)
