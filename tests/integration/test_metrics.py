@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import urllib.request
 from collections.abc import Mapping
 
@@ -24,6 +25,7 @@ from a2a_tasks.models import PARKED, Run, Task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.db import run_in_thread
+from tests import ROOT
 from tests.integration.push.test_work import settled as answered
 from tests.integration.push.test_work import take, task
 from tests.support.ports import free_port
@@ -161,6 +163,22 @@ class TestWhatItSays:
         ):
             Pen(held(f"asks-{number}")).state(TaskState.INPUT_REQUIRED)
             Task.objects.filter(public_id=f"asks-{number}").update(agent=agent, status_at=now - age)
+
+    async def test_is_what_the_runbook_explains(self, settings: Settings) -> None:
+        await run_in_thread(self.wait)
+        settings.A2A_METRICS_PEERS = "10.0.0.0/8"
+        families = list(text_string_to_metric_families((await ask()).text))
+        page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| `(a2a_\w+)(?:\{(\S+)\})?`", page, re.MULTILINE)
+        labels = {
+            name.removesuffix("_total"): set(filter(None, given.split(","))) for name, given in rows
+        }
+        assert {
+            family.name for family in families if re.match("a2a_.*(?<!_created)$", family.name)
+        } == labels.keys()
+        for sample in (sample for family in families for sample in family.samples):
+            name = re.sub(r"_(bucket|count|sum|total|created)$", "", sample.name)
+            assert sample.labels.keys() - {"le"} == labels.get(name, sample.labels.keys())
 
     async def test_names_no_tenant_address_or_task(self, settings: Settings) -> None:
         await run_in_thread(self.stand)
