@@ -5,6 +5,7 @@ Workers have no web server: `metrics_port.py` serves their counters. See docs/de
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -39,7 +40,9 @@ PATH = "/metrics"
 #: The scope of callers that may read metrics.
 SCOPE = "metrics"
 NOT_FOUND = b'{"error":"not found"}'
-DATABASE_UP = "1 if the database answers."
+DATABASE_UP = "1 if the database answers in time."
+#: Seconds that the database has to answer, unless the caller says how long it waits.
+PATIENCE = 5.0
 #: Maximum number of waiting tasks that are read.
 MAX_WAITING = 1000
 UNAVAILABLE = b'{"status":"unavailable"}'
@@ -59,7 +62,7 @@ async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         await respond(send, 404, NOT_FOUND)
         return
     headers = [(b"content-type", CONTENT_TYPE_LATEST.encode()), (b"cache-control", b"no-store")]
-    await respond(send, 200, await _text(), headers)
+    await respond(send, 200, await _text(_patience(request)), headers)
 
 
 async def _may_read(request: Request) -> bool:
@@ -82,12 +85,21 @@ def _is_listed(peer: str) -> bool:
         return False
 
 
-async def _text() -> bytes:
-    """Return all metrics; if the database is away, those that do not need it."""
+def _patience(request: Request) -> float:
+    """Return the seconds that the database has to answer: half of those that Prometheus waits."""
+    try:
+        return float(request.header("x-prometheus-scrape-timeout-seconds")) / 2
+    except ValueError:
+        return PATIENCE
+
+
+async def _text(seconds: float) -> bytes:
+    """Return all metrics; if the database does not answer within so many seconds, those that do not need it."""
     standing = CollectorRegistry()
     try:
-        standing.register(_Standing(await run_in_thread(_read)))
-    except Overloaded:
+        async with asyncio.timeout(seconds):
+            standing.register(_Standing(await run_in_thread(_read)))
+    except (Overloaded, TimeoutError):
         standing.register(_Standing([_one("a2a_database_up", DATABASE_UP, 0)]))
     return generate_latest() + generate_latest(standing)
 

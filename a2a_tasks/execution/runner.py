@@ -368,7 +368,7 @@ class Runner:
             await recorder.wait_written()
             _count_usage(run.scope.agent, journal.usage)
             await secrets.wipe()
-            return end.status
+            return "failed" if recorder.state is TaskState.FAILED else end.status
         except LeaseLost:
             logger.info("run %s lost its task; its agent was stopped", run.run)
             return "canceled"

@@ -21,8 +21,8 @@ attempts = Counter(
 )
 run_seconds = Histogram(
     "a2a_run_seconds",
-    "Seconds of attempts at runs by outcome: `ended`, `failed`, `canceled` (or taken over by another process), `parked`, "
-    "`handed_back`, `crashed`.",
+    "Seconds of attempts at runs by outcome: `ended`, `failed` (the agent raised, or its task has failed), `canceled` (or "
+    "taken over by another process), `parked`, `handed_back`, `crashed`.",
     ["agent", "outcome"],
     buckets=(0.01, 0.1, 1, 10, 60, 300, 1800, 7200),
 )

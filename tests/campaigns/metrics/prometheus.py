@@ -19,7 +19,7 @@ __all__ = ["CONFIGURATION", "RULES", "Prometheus", "path"]
 CONFIGURATION = ROOT / "deploy" / "prometheus" / "prometheus.yaml"
 RULES = ROOT / "deploy" / "prometheus" / "rules.yaml"
 #: Minutes of the rules become a few seconds, and so do ages after which somebody is to look.
-WINDOW, AGE = 10, 3
+WINDOW, AGE = 10, 10
 
 
 @functools.cache

@@ -53,12 +53,14 @@ async def hanging(turn: Turn) -> AsyncIterator[Any]:
 
 
 class TestAttempts:
-    @pytest.mark.parametrize(("text", "outcome"), [("well", "ended"), ("badly", "failed")])
+    @pytest.mark.parametrize(
+        ("text", "outcome"), [("well", "ended"), ("badly", "failed"), ("not", "failed")]
+    )
     async def test_that_end_count_by_how_the_agent_ended(self, text: str, outcome: str) -> None:
-        def run(turn: Turn) -> str:
+        def run(turn: Turn) -> Any:
             if turn.text == "badly":
                 raise AgentError("It is broken.")
-            return "fine"
+            return "fine" if turn.text == "well" else turn.fail("No.")
 
         with playing(run) as agent:
             async with hosting():
