@@ -127,7 +127,7 @@ def _webhooks() -> Iterator[Metric]:
     )
     yield _one("a2a_webhook_deliveries_pending", "Pending deliveries.", now.pending)
     yield _one(
-        "a2a_webhook_late_seconds", "Seconds since the oldest due delivery became due.", now.late
+        "a2a_webhook_late_seconds", "Seconds since the oldest notification that can be sent became due.", now.late
     )
     yield _by(
         "a2a_webhook_receivers_blocked",
