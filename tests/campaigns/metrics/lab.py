@@ -15,7 +15,7 @@ from tests import backend
 from tests.campaigns.faultlab.private import eventually
 from tests.campaigns.faultlab.proxy import Proxy
 from tests.campaigns.metrics.agents_app.agents import VICTIMS
-from tests.campaigns.metrics.prometheus import Prometheus
+from tests.campaigns.metrics.prometheus import EVERY, Prometheus
 from tests.journeys import hosts
 from tests.journeys.wire import message
 from tests.support.ports import free_port
@@ -129,7 +129,7 @@ class Lab:
                 answer.read()
             self.send("spender", "spend", hook="/ok")
             question = self.send("demo", "ask")
-            self._stopped.wait(1.5)  # Prometheus sees that it waits
+            self._stopped.wait(EVERY + 1)  # Prometheus sees that it waits
             self.send("demo", "yes", task=question)
 
     def fires(self, *alerts: str) -> None:

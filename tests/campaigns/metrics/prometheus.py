@@ -14,12 +14,14 @@ import httpx
 from tests import ROOT
 from tests.campaigns.faultlab.private import PrivateServer
 
-__all__ = ["CONFIGURATION", "RULES", "Prometheus", "path"]
+__all__ = ["CONFIGURATION", "RULES", "WINDOW", "Prometheus", "path"]
 
 CONFIGURATION = ROOT / "deploy" / "prometheus" / "prometheus.yaml"
 RULES = ROOT / "deploy" / "prometheus" / "rules.yaml"
 #: Minutes of the rules become a few seconds, and so do ages after which somebody is to look.
-WINDOW, AGE = 10, 10
+WINDOW, AGE, LASTING = 15, 10, 4
+#: Seconds between two looks at a process. It has as long to answer, also on a busy machine.
+EVERY = 3
 
 
 @functools.cache
@@ -30,7 +32,7 @@ def path() -> str | None:
 
 def hasten(rules: str) -> str:
     """The rules with short times: their meaning stays the same."""
-    rules = re.sub(r"\bfor: \w+", "for: 1s", rules)
+    rules = re.sub(r"\bfor: \w+", f"for: {LASTING}s", rules)
     rules = re.sub(r"\[(\d+)m\]", lambda found: f"[{max(WINDOW, 2 * int(found[1]))}s]", rules)
     return re.sub(r"> \d{3,}", f"> {AGE}", rules)
 
@@ -45,7 +47,9 @@ class Prometheus(PrivateServer):
         shipped, targets = CONFIGURATION.read_text(encoding="utf-8"), ""
         for address, process in addresses.items():
             targets += f'      - targets: ["{address}"]\n        labels: {{ process: {process} }}\n'
-        shipped = shipped.partition("      - targets:")[0].replace("15s", "1s") + targets
+        shipped = shipped.partition("      - targets:")[0]
+        shipped = shipped.replace("scrape_interval: 15s", f"scrape_interval: {EVERY}s")
+        shipped = shipped.replace("evaluation_interval: 15s", "evaluation_interval: 1s") + targets
         (self.directory / "prometheus.yaml").write_text(shipped)
         self._http = httpx.Client(base_url=f"http://{self.host}:{self.port}", trust_env=False)
 
