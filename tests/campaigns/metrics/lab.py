@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
 import httpx
 
@@ -127,10 +128,19 @@ class Lab:
             self.http.post(f"{url}:send", json=message("echo hi"))
             with self.http.stream("POST", f"{url}:stream", json=message("count 3 0.1")) as answer:
                 answer.read()
+            self._speak_old()
             self.send("spender", "spend", hook="/ok")
             question = self.send("demo", "ask")
             self._stopped.wait(EVERY + 1)  # Prometheus sees that it waits
             self.send("demo", "yes", task=question)
+
+    def _speak_old(self) -> None:
+        """Send a message in an older version of the protocol (A2A 0.3), over JSON-RPC."""
+        parts = [{"kind": "text", "text": "echo hi"}]
+        said = {"kind": "message", "messageId": uuid4().hex, "role": "user", "parts": parts}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": said}}
+        answer = self.http.post(f"{self.here.url}/agents/demo/", json=call)
+        assert "result" in answer.json(), answer.text
 
     def fires(self, *alerts: str) -> None:
         """Wait until these alerts fire."""

@@ -11,6 +11,8 @@ __all__ = ["draw"]
 
 COLOURS = ("#7eb26d", "#eab839", "#6ed0e0", "#ef843c", "#e24d42", "#5794f2", "#b877d9", "#fade2a")
 WIDTH, HEIGHT, LEFT = 380, 150, 52
+#: Seconds between two points of a line.
+STEP = 1.5
 Line = tuple[str, list[tuple[float, float]]]
 Ask = Callable[[str], list[Any]]
 
@@ -19,7 +21,7 @@ body {{ margin: 0; padding: 16px; background: #111217; color: #d8d9da; font: 12p
 h1 {{ font-size: 18px; font-weight: 500; margin: 0 0 12px }} h2 {{ font-size: 13px; font-weight: 500; margin: 0 0 6px }}
 main {{ display: grid; grid-template-columns: repeat(3, 1fr); gap: 8px }}
 section {{ background: #181b1f; border: 1px solid #2c3235; border-radius: 2px; padding: 8px; min-height: 215px }}
-text {{ fill: #9fa3a8; font-size: 10px }} polyline {{ fill: none; stroke-width: 1.5 }}
+text {{ fill: #9fa3a8; font-size: 10px }} path {{ fill: none; stroke-width: 1.5 }}
 span {{ margin-right: 10px; white-space: nowrap }} b {{ display: inline-block; width: 12px; height: 3px; margin: 3px 4px }}
 </style><h1>{title}</h1><main>{panels}</main>"""
 
@@ -40,11 +42,15 @@ def _draw_panel(panel: dict[str, Any], ask: Ask) -> str:
     legend = []
     for number, (name, line) in enumerate(lines):
         colour = COLOURS[number % len(COLOURS)]
-        places = " ".join(
-            f"{LEFT + (at - begin) / max(end - begin, 1) * (WIDTH - LEFT):.1f},{5 + (1 - value / top) * HEIGHT:.1f}"
-            for at, value in line
-        )
-        drawn.append(f'<polyline points="{places}" stroke="{colour}"/>')
+        path, before = "", -math.inf
+        for at, value in line:
+            x = LEFT + (at - begin) / max(end - begin, 1) * (WIDTH - LEFT)
+            # A gap stays one.
+            path += (
+                f"{'L' if at - before <= STEP else 'M'}{x:.1f} {5 + (1 - value / top) * HEIGHT:.1f}"
+            )
+            before = at
+        drawn.append(f'<path d="{path}" stroke="{colour}"/>')
         legend.append(f'<span><b style="background: {colour}"></b>{escape(name)}</span>')
     box = f"0 0 {WIDTH} {HEIGHT + 10}"
     svg = f'<svg viewBox="{box}">{"".join(drawn)}</svg>'
