@@ -38,6 +38,7 @@ NAMES = (
     "worker.keep_begins",
     "worker.step_inside",
     "worker.step_kept",
+    "worker.reported",
     "worker.agent_returned",
     "worker.ending",
     "worker.ended",

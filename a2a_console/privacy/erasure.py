@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Case, Exists, F, OuterRef, Value, When
 
 from a2a_console.privacy.principal import Principal
 from a2a_tasks.audit import Action
 from a2a_tasks.audit.chain import redact
-from a2a_tasks.models import AuditEntry, AuditLink, Context, Held, Hold, Tally, Task
+from a2a_tasks.models import AuditEntry, AuditLink, Context, Held, Hold, Tally, Task, Usage
 from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL
@@ -87,6 +87,8 @@ def erase(principal: Principal) -> Iterator[Erasure]:
     done = replace(done, left=principal.tasks().count())
     if not done.left and not survey(principal).itself:
         done = _forget(principal, done)
+        while _rename_usage(principal, done.name):
+            yield done
         for count in _rename(principal, done.name):
             done = replace(done, entries=done.entries + count)
             yield done
@@ -159,6 +161,16 @@ def _forget_elsewhere(principal: Principal, name: str) -> None:
         if request.get("principal") == principal.name:
             run.request = write({**request, "principal": name, "scopes": []}).decode()
             run.save(update_fields=["request"])
+
+
+def _rename_usage(principal: Principal, name: str) -> int:
+    """Replace the name in some reports of usage, and take their ids of tasks and contexts. The figures stay."""
+    rows = Usage.objects.filter(pk__in=list(principal.usage().values_list("pk", flat=True)[:SLICE]))
+    replaced = {
+        column: Case(When(**{column: principal.name}, then=Value(name)), default=F(column))
+        for column in ("owner", "caller")
+    }
+    return rows.update(**replaced, task_id="", context_id="")
 
 
 def _rename(principal: Principal, name: str) -> Iterator[int]:

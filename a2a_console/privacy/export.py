@@ -41,6 +41,7 @@ def documents(principal: Principal) -> Iterator[tuple[str, Iterator[Document]]]:
     yield "items", _items(principal.contexts())
     for name, tell in KEPT.items():
         yield name, _read_documents(principal, tell)
+    yield "usage", _columns(principal.usage(), *USAGE)
     yield "keys", _columns(principal.keys(), *KEY)
     yield "audit", iter(audit_rows(principal.entries()))
 
@@ -97,8 +98,7 @@ def _tasks(keys: Collection[int]) -> Iterator[Document]:
     for row in rows:
         values = {name: getattr(row, name) for name in columns}
         bodies = {
-            name: _body(getattr(row, name))
-            for name in ("status_message", "metadata", "memory", "usage")
+            name: _body(getattr(row, name)) for name in ("status_message", "metadata", "memory")
         }
         yield values | {"context": row.context.public_id} | bodies
 
@@ -147,6 +147,21 @@ KEPT: Mapping[str, Callable[[Collection[int]], Iterable[Document]]] = {
     "webhooks": webhooks,
     "deliveries": deliveries,
 }
+#: The exported columns of a report of usage.
+USAGE = (
+    "at",
+    "task_id",
+    "context_id",
+    "tenant",
+    "agent",
+    "model",
+    "requests",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "cost",
+    "currency",
+)
 #: The exported columns of an API key.
 KEY = (
     "prefix",

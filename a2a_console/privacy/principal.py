@@ -18,6 +18,7 @@ from a2a_tasks.models import (
     Run,
     StoredFile,
     Task,
+    Usage,
 )
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.store.tenancy import within
@@ -64,6 +65,11 @@ class Principal:
     def find_lost_files(self) -> QuerySet[StoredFile]:
         """Return its files that belong to no task (any more)."""
         return StoredFile.objects.filter(self._within(), owner=self.name, task=None)
+
+    def usage(self) -> QuerySet[Usage]:
+        """Return the reports of usage for its tasks, and for its messages to tasks of others."""
+        named = Q(owner=self.name) | Q(caller=self.name)
+        return Usage.objects.filter(self._within(), named).order_by("pk")
 
     def keys(self) -> QuerySet[ApiKey]:
         """Return the API key if the principal is one."""

@@ -3,7 +3,7 @@
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.content import data, file, link, text
 from a2a_tasks.agents.conversation import Conversation
-from a2a_tasks.agents.faults import AgentError, FileUnavailable
+from a2a_tasks.agents.faults import AgentError, BudgetSpent, FileUnavailable
 from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.http import CallRefused
 from a2a_tasks.agents.secrets import Secrets
@@ -15,6 +15,7 @@ from a2a_tasks.protocol.values import Message, Part, Role
 __all__ = [
     "Agent",
     "AgentError",
+    "BudgetSpent",
     "CallRefused",
     "ArtifactWriter",
     "Conversation",

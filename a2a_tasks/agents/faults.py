@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["AgentError", "FileUnavailable"]
+__all__ = ["AgentError", "BudgetSpent", "FileUnavailable"]
 
 
 class AgentError(Exception):
     """A failure of the task with a text for the client. The client gets no text of other exceptions."""
+
+
+class BudgetSpent(AgentError):
+    """The turn may spend no more. It is raised by `await turn.usage(...)` and before steps."""
 
 
 class FileUnavailable(AgentError):

@@ -17,7 +17,7 @@ IDEMPOTENT_SENDS = Extension(
 )
 USAGE = Extension(
     "urn:a2a-host:extensions:usage:1",
-    description="The metadata of a task has the tokens and requests of its ended turns, summed by model.",
+    description="The metadata of a task has the tokens and requests so far, summed by model.",
 )
 TOOL_EVENTS = Extension(
     "urn:a2a-host:extensions:tool-events:1",

@@ -14,7 +14,7 @@ from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 from a2a_tasks.agents.later import begin_on
-from a2a_tasks.agents.usage import Usage, begin_step, unwrap
+from a2a_tasks.agents.usage import UsageReport, begin_step, unwrap
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_kept
 from a2a_tasks.protocol.values import TaskState
@@ -42,8 +42,8 @@ class Journal:
     def __init__(self, results: Mapping[str, Any] | None = None) -> None:
         #: Results as JSON, of this attempt and of earlier ones.
         self.results = {name: as_json(name, result) for name, result in (results or {}).items()}
-        #: The usage that the agent has reported in this attempt, with that of the steps it was given.
-        self.usage = Usage()
+        #: The usage of models that the agent has reported in this attempt.
+        self.reports: list[UsageReport] = []
         self._begun: set[str] = set()
         self._waits: set[Future[Any]] = set()
         self._stopped = False
@@ -54,6 +54,13 @@ class Journal:
     async def keep(self, name: str, result: str) -> None:
         """Store a result; when this returns, every later attempt will find it."""
         self.results[name] = result
+
+    def report(self, spent: UsageReport) -> None:
+        """Take a report of the usage of models, from any thread. The subclass of the host begins to store it."""
+        self.reports.append(spent)
+
+    async def confirm(self) -> None:
+        """Wait until all that was reported is stored. Raises the reason why the agent may spend no more."""
 
     async def clock(self) -> float:
         """Return the seconds since the epoch, by a clock that all attempts share."""
@@ -142,14 +149,13 @@ class DurableStep:
         kept = await self._journal.begin(self.name)
         if kept is None:
             try:
-                with begin_step(self._journal.usage) as spent:
+                with begin_step(self.name):
                     kept = as_json(self.name, await self._call())
-                kept = spent.wrap(kept)
                 await self._journal.keep(self.name, kept)
             except BaseException:
                 self._journal.give_up(self.name)
                 raise
-        return unwrap(kept, self._journal.usage)
+        return unwrap(kept)
 
     async def _call(self) -> Any:
         if inspect.iscoroutinefunction(self._work):
@@ -163,14 +169,13 @@ class DurableStep:
         kept = self._wait(lambda: self._journal.begin(self.name))
         if kept is None:
             try:
-                with begin_step(self._journal.usage) as spent:
-                    kept = as_json(self.name, self._call_here())
-                kept = result = spent.wrap(kept)
+                with begin_step(self.name):
+                    kept = result = as_json(self.name, self._call_here())
                 self._wait(lambda: self._journal.keep(self.name, result))
             except BaseException:
                 self._journal.give_up(self.name)
                 raise
-        return unwrap(kept, self._journal.usage)
+        return unwrap(kept)
 
     def _call_here(self) -> Any:
         result = self._work()

@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from hashlib import sha256
 from secrets import token_hex
 from typing import Any, TypeVar
 
-import msgspec
 from aiohttp import ClientSession
 
 from a2a_tasks.agents.author_errors import Unused
@@ -24,7 +24,7 @@ from a2a_tasks.agents.http import open_session
 from a2a_tasks.agents.later import Later, is_running_here
 from a2a_tasks.agents.secrets import Secrets, check_names
 from a2a_tasks.agents.steps import DurableStep, Journal
-from a2a_tasks.agents.usage import ModelUsage, check_usage, find_usage
+from a2a_tasks.agents.usage import CURRENCY, make_report
 from a2a_tasks.agents.waits import Sleep, TaskWait
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.forms import FORM, UnfitAnswer, find_fault, find_form, read_answer
@@ -209,16 +209,27 @@ class Turn:
         output_tokens: int = 0,
         cached_tokens: int = 0,
         requests: int = 1,
-        cost: float | None = None,
-    ) -> None:
-        """Report what a model was used for; the sums by model are stored with the end of the turn.
+        cost: float | Decimal | None = None,
+        currency: str = CURRENCY,
+    ) -> Later[None]:
+        """Report what a model was used for, right after its answer: `await turn.usage(...)`, or `.now()` in a thread.
 
-        Report it in the step that calls the model: then it is kept with the step, and counted once, also after a crash.
-        `cost` is in a currency of your choice. Figures that cannot be true are not counted; the run's log names them.
+        The report is taken at once, also without `await`, and is stored before later steps and output, whatever becomes
+        of the step in which it was made. `await` waits until it is stored. Without a `cost` the host finds it in its
+        prices, if it can. Figures that cannot be true are not counted; the run's log names them.
         """
-        more = ModelUsage(requests, input_tokens, output_tokens, cached_tokens, cost)
-        if check_usage(model, **msgspec.structs.asdict(more)):
-            find_usage(self._journal.usage).add(model, more)
+        spent = make_report(
+            model,
+            cost,
+            currency,
+            requests=requests,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cached_tokens=cached_tokens,
+        )
+        if spent is not None:
+            self._journal.report(spent)
+        return Later(self._journal.confirm, self.history.loop)
 
     def read(self, part: Part) -> Later[bytes]:
         """Return the bytes of a file in a message: `await turn.read(part)`, or `.now()` in a synchronous agent.

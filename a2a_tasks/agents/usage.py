@@ -1,119 +1,116 @@
-"""Usage of models in a turn, summed by model: tokens, requests and cost, as the agent reports them."""
+"""Reports of what models were used for: tokens, requests and cost, as the agent or its framework counts them."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import math
+import re
+import uuid
 from collections.abc import Iterator
 from contextvars import ContextVar
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from a2a_tasks.protocol.jsontext import write
-
-__all__ = ["ModelUsage", "Usage", "begin_step", "check_usage", "find_usage", "unwrap"]
+__all__ = [
+    "OTHERS",
+    "ModelUsage",
+    "UsageReport",
+    "begin_step",
+    "make_report",
+    "unwrap",
+]
 
 #: Not one of the host's own loggers, so that the line is in the run's log.
 logger = logging.getLogger("turn.usage")
-#: The largest figure of one report. It is beyond what any model does in one turn, and sums of it stay exact.
-MOST = 10**12
+#: The largest count of one report, and the largest cost. They are beyond what any model does in one call, and sums of
+#: them stay exact.
+MOST, MOST_COST = 10**12, 10**9
 MAX_NAME_LENGTH = 200
-#: Names of models in one task; further ones are summed as OTHERS.
-MAX_MODELS, OTHERS = 50, "others"
-#: Marks the stored result of a step in which usage was reported.
+#: The currency of costs, unless the agent names another one.
+CURRENCY = "USD"
+is_currency = re.compile("[A-Z]{3}").fullmatch
+#: The name for models that have none of their own in a sum.
+OTHERS = "others"
+#: Marks the stored result of a step with usage, as earlier versions of the host stored it.
 MARK = "urn:a2a-host:usage"
 
 
+class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The usage of one or several requests to a model."""
+
+    #: Identifies the report, so that a repeated write counts once.
+    id: uuid.UUID
+    #: The step in which it was made; empty = in none.
+    step: str
+    model: str
+    requests: int = 1
+    input_tokens: int = 0
+    output_tokens: int = 0
+    #: Those of the input tokens that the model had in its cache.
+    cached_tokens: int = 0
+    #: None = unknown.
+    cost: Decimal | None = None
+    #: The currency of the cost: three capital letters (ISO 4217).
+    currency: str = CURRENCY
+
+
 class ModelUsage(msgspec.Struct, rename="camel", omit_defaults=True):
-    """The use of one model. `cost` is in the agent's currency; None = unknown."""
+    """The sums of one model's reports. `cost` is that of the reports with a known one; None = there are none.
+
+    Costs in several currencies have no sum: then `cost` is None, too.
+    """
 
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     cost: float | None = None
+    currency: str = ""
 
 
-class Usage:
-    """Sums by the name of the model."""
-
-    def __init__(self, text: str | bytes = "") -> None:
-        """Make sums, from what `write` returned."""
-        self.models = _decode(text) if text else {}
-
-    def add(self, model: str, more: ModelUsage) -> None:
-        """Add to the sum of a model."""
-        if model not in self.models and len(self.models) >= MAX_MODELS:
-            model = OTHERS
-        so_far = self.models.setdefault(model, ModelUsage())
-        so_far.requests += more.requests
-        so_far.input_tokens += more.input_tokens
-        so_far.output_tokens += more.output_tokens
-        so_far.cached_tokens += more.cached_tokens
-        if more.cost is not None:
-            so_far.cost = (so_far.cost or 0) + more.cost
-
-    def merge(self, other: Usage) -> None:
-        """Add other sums."""
-        for model, more in other.models.items():
-            self.add(model, more)
-
-    def write(self) -> str:
-        """Return the sums as JSON; empty = there are none."""
-        return write(self.models).decode() if self.models else ""
-
-    def wrap(self, result: str) -> str:
-        """Return the JSON of a step's result together with these sums, for `unwrap`."""
-        return f'{{"{MARK}":{self.write()},"result":{result}}}' if self.models else result
-
-
-_decode = msgspec.json.Decoder(dict[str, ModelUsage]).decode
-_step: ContextVar[Usage | None] = ContextVar("a2a_step_usage", default=None)
-
-
-def find_usage(whole: Usage) -> Usage:
-    """Return the sums to which usage is added now: those of the step that is being taken, else those of the turn."""
-    found = _step.get()
-    return whole if found is None else found
+_step: ContextVar[str] = ContextVar("a2a_step", default="")
 
 
 @contextlib.contextmanager
-def begin_step(whole: Usage) -> Iterator[Usage]:
-    """Let the usage of the block be that of a step. If the block raises, it was spent, but no step keeps it."""
-    around, spent = _step.get(), Usage()
-    _step.set(spent)
+def begin_step(name: str) -> Iterator[None]:
+    """Let the reports in this block be those of the step of that name."""
+    token = _step.set(name)
     try:
-        yield spent
-    except BaseException:
-        (whole if around is None else around).merge(spent)
-        raise
+        yield
     finally:
-        _step.set(around)
+        _step.reset(token)
 
 
-def unwrap(kept: str, whole: Usage) -> Any:
-    """Return the result in the stored JSON of a step, and add the usage that is kept with it."""
-    result = msgspec.json.decode(kept)
-    if isinstance(result, dict) and MARK in result:
-        find_usage(whole).merge(Usage(write(result[MARK])))
-        return result["result"]
-    return result
-
-
-def check_usage(model: Any, **figures: Any) -> bool:
-    """Return whether a report can be counted; if not, the log of the run says why."""
-    faults = [
-        f"{name}={value!r}"
-        for name, value in figures.items()
-        if not (_is_cost(value) if name == "cost" else _is_count(value))
-    ]
+def make_report(model: Any, cost: Any, currency: Any, **counts: Any) -> UsageReport | None:
+    """Return the report of these figures; None if they cannot be true, and then the log of the run says why."""
+    faults = [f"{name}={value!r}" for name, value in counts.items() if not _is_count(value)]
+    if not _is_cost(cost):
+        faults.append(f"cost={cost!r}")
+    if not (isinstance(currency, str) and is_currency(currency)):
+        faults.append(f"currency={currency!r}")
     if not (isinstance(model, str) and 0 < len(model) <= MAX_NAME_LENGTH and model.isprintable()):
         faults.append(f"model={str(model)[:MAX_NAME_LENGTH]!r}")
     if faults:
         logger.warning("turn.usage: not counted, because of %s", ", ".join(faults)[:1000])
-    return not faults
+        return None
+    exact = None if cost is None else Decimal(str(cost))
+    return UsageReport(
+        id=uuid.uuid4(), step=_step.get(), model=model, cost=exact, currency=currency, **counts
+    )
+
+
+def unwrap(kept: str) -> Any:
+    """Return the result in the stored JSON of a step.
+
+    Earlier versions stored a step's usage with its result. Their sums are not counted again, only left out.
+    """
+    result = msgspec.json.decode(kept)
+    if isinstance(result, dict) and MARK in result:
+        return result["result"]
+    return result
 
 
 def _is_count(value: Any) -> bool:
@@ -121,5 +118,5 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_cost(value: Any) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value is None or (number and math.isfinite(value) and 0 <= value <= MOST)
+    number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return value is None or (number and math.isfinite(value) and 0 <= value <= MOST_COST)

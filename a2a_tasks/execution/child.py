@@ -29,7 +29,6 @@ from a2a_tasks.agents import (
     AgentError,
     Conversation,
     Files,
-    FileUnavailable,
     Journal,
     Message,
     Part,
@@ -40,6 +39,7 @@ from a2a_tasks.agents import (
 from a2a_tasks.agents.author_errors import definition, line_of
 from a2a_tasks.agents.emission import emission
 from a2a_tasks.agents.turn import Later
+from a2a_tasks.agents.usage import UsageReport
 from a2a_tasks.conf import conf
 from a2a_tasks.conversation_changes import StoredItems, StoredValue
 from a2a_tasks.execution.agent_call import drive
@@ -52,6 +52,7 @@ from a2a_tasks.execution.pipe import (
     Output,
     ProcessIdle,
     Raised,
+    Reported,
     Started,
     StartRun,
     StopRun,
@@ -68,6 +69,7 @@ from a2a_tasks.protocol.soundness import check_kept
 __all__ = ["main"]
 
 PR_SET_PDEATHSIG = 1
+Asker = Callable[..., Awaitable[Any]]
 
 
 class AskingJournal(Journal):
@@ -75,9 +77,9 @@ class AskingJournal(Journal):
 
     parks = True
 
-    def __init__(self, ask: Callable[..., Awaitable[Any]], threads: RunThreads) -> None:
+    def __init__(self, ask: Asker, tell: Callable[[Any], None], threads: RunThreads) -> None:
         super().__init__()
-        self._ask, self._threads = ask, threads
+        self._ask, self._tell, self._threads = ask, tell, threads
 
     async def load(self, name: str) -> None:
         """Read the stored results before each step, since an aborted write may have succeeded."""
@@ -97,6 +99,14 @@ class AskingJournal(Journal):
         found: tuple[int, str] | None = await self._ask("look", agent, task_id)
         return found
 
+    def report(self, spent: UsageReport) -> None:
+        """Send a report of usage to the runner at once."""
+        self._tell(Reported(spent))
+
+    async def confirm(self) -> None:
+        """Wait until the runner has written all reports of usage."""
+        await self._ask("confirm")
+
     async def clock(self) -> float:
         """Return the time of the database's clock."""
         return float(await self._ask("clock"))
@@ -109,36 +119,35 @@ class AskingJournal(Journal):
 class AskingFiles(Files):
     """The files of a turn, read through the runner."""
 
-    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, ask: Asker) -> None:
         super().__init__()
         self._ask = ask
 
     async def read_stored(self, file: str) -> bytes:
         """Read the file storage through the runner. Raises FileUnavailable."""
-        return _content(await self._ask("file", file))
+        return bytes(await self._ask("file", file))
 
     async def download(self, part: Part, max_bytes: int | None, seconds: float | None) -> bytes:
         """Download the URL through the runner. Raises FileUnavailable."""
-        return _content(await self._ask("fetch", part, max_bytes, seconds))
+        return bytes(await self._ask("fetch", part, max_bytes, seconds))
 
 
 class AskingSecrets(Secrets):
     """The secrets of a turn, read through the runner."""
 
-    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, ask: Asker) -> None:
         super().__init__()
         self._ask = ask
 
     async def read_handed(self) -> Mapping[str, str]:
         """Read the secrets through the runner."""
-        found: Mapping[str, str] = await self._ask("secrets")
-        return found
+        return dict(await self._ask("secrets"))
 
 
 class AskingConversation(Conversation):
     """The conversation of a turn, read through the runner, which gets the changes at the end of the turn."""
 
-    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, ask: Asker) -> None:
         super().__init__()
         self._ask = ask
 
@@ -160,14 +169,7 @@ class AskingConversation(Conversation):
 
     async def read_history(self, limit: int) -> list[Message]:
         """Read the last messages through the runner."""
-        found: list[Message] = await self._ask("conversation", "read_history", limit)
-        return found
-
-
-def _content(answer: bytes | FileUnavailable) -> bytes:
-    if isinstance(answer, FileUnavailable):
-        raise answer
-    return answer
+        return list(await self._ask("conversation", "read_history", limit))
 
 
 class TellingLog:
@@ -273,7 +275,10 @@ class HostedTurn:
     def __init__(self, host: RunnerPipe, carry: StartRun) -> None:
         self._host, self._agent = host, carry.agent
         self._threads = RunThreads(carry.agent)
-        loop, journal = asyncio.get_running_loop(), AskingJournal(self._ask, self._threads)
+        loop, journal = (
+            asyncio.get_running_loop(),
+            AskingJournal(self._ask, self._tell, self._threads),
+        )
         self.turn = Turn(
             **carry.about(),
             history=Later(lambda: self._ask("history"), loop),
@@ -298,24 +303,30 @@ class HostedTurn:
     async def _ask(self, what: str, *arguments: Any) -> Any:
         if self._over:
             raise asyncio.CancelledError
-        return await self._host.ask(what, *arguments)
+        answer = await self._host.ask(what, *arguments)
+        if isinstance(answer, AgentError):
+            raise answer
+        return answer
+
+    def _tell(self, message: Any) -> None:
+        if not self._over:
+            self._host.send_from_any_thread(message)
 
     async def _carry(self) -> None:
         """Run the agent, and report how it ended."""
         self._host.send(Started())
         log = TellingLog(self._host.send_from_any_thread)
         current.set(log)
-        usage = self.turn._journal.usage  # noqa: SLF001 - private to agents
         try:
             await self._run_agent()
             self._over = True
             log.close()
             changes = self.turn.conversation.list_changes()
-            self._host.send(TurnEnded(write(self.turn.memory).decode(), changes, usage.write()))
+            self._host.send(TurnEnded(write(self.turn.memory).decode(), changes))
         except BaseException as fault:  # noqa: BLE001 - the runner decides about it
             self._over = True
             log.close()
-            self._host.send(_describe_fault(fault, usage.write()))
+            self._host.send(_describe_fault(fault))
 
     async def _free(self) -> None:
         """Report when also the threads have ended for which the agent did not wait."""
@@ -357,13 +368,13 @@ class HostedTurn:
             raise
 
 
-def _describe_fault(fault: BaseException, usage: str) -> Raised:
+def _describe_fault(fault: BaseException) -> Raised:
     is_public = isinstance(fault, AgentError)
     trace = "".join(traceback.format_exception(fault))
     notes = "\n".join(map(str, getattr(fault, "__notes__", ()))).splitlines()
     # This works even if its str() raises; the notes come last and are skipped.
     text = traceback.format_exception_only(fault)[-1 - len(notes)].rstrip()
-    return Raised(str(fault) if is_public else text, trace, is_public, usage)
+    return Raised(str(fault) if is_public else text, trace, is_public)
 
 
 # --- the process ----------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a_tasks.agents.steps import Journal
+from a2a_tasks.agents.usage import UsageReport
+from a2a_tasks.execution.meter import Meter
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.run_threads import RunThreads
 from a2a_tasks.execution.turns import find_reach
@@ -37,6 +39,7 @@ class StoredJournal(Journal):
         recorder: Recorder,
         threads: RunThreads | None = None,
         *,
+        meter: Meter | None = None,
         holds: Callable[[], bool] = lambda: True,
         leave: Callable[[], None] | None = None,
     ) -> None:
@@ -48,15 +51,17 @@ class StoredJournal(Journal):
         self._run, self._recorder, self._holds, self._leave = run, recorder, holds, leave
         self.parks, self.task = leave is not None, asyncio.current_task()
         self._threads = threads or RunThreads(run.scope.agent)
+        self._meter = meter or Meter(run)
         self._loaded, self._store = False, asyncio.Lock()
 
     async def load(self, name: str) -> None:
-        """Read the turn's steps, unless they were read already. Raises Overloaded.
+        """Wait for the reports of usage, and read the turn's steps, unless they were read already. Raises Overloaded, BudgetSpent.
 
         While the lease may have expired, the call waits: a process that was frozen would repeat steps of others. The
         next heartbeat extends the lease, or finds it lost, and the agent is stopped.
         """
         failpoint("worker.step_begins")
+        await self._meter.check(name)
         async with self._store:
             if not self._loaded:
                 turn = (self._run.task, self._run.input_number)
@@ -96,8 +101,9 @@ class StoredJournal(Journal):
         await asyncio.Event().wait()  # it is cancelled
 
     async def keep(self, name: str, result: str) -> None:
-        """Write a result, after all earlier events. Raises LeaseLost, Overloaded."""
+        """Write a result, after all earlier events and reports of usage. Raises LeaseLost, Overloaded."""
         await self._recorder.wait_written()
+        await self._meter.settle()
         writing = asyncio.ensure_future(self._write(name, result))
         # If the caller was cancelled, asyncio would log the unretrieved exception at garbage collection.
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -115,6 +121,14 @@ class StoredJournal(Journal):
                 await retry_until_answered(alone, repeatable=True)
             failpoint("worker.step_kept")
             self.results[name], self._loaded = result, True
+
+    def report(self, spent: UsageReport) -> None:
+        """Begin to write a report of usage. Thread-safe."""
+        self._meter.report(spent)
+
+    async def confirm(self) -> None:
+        """Wait until all reports of usage are written. Raises BudgetSpent."""
+        await self._meter.check()
 
     async def clock(self) -> float:
         """Return the time of the database's clock. Raises Overloaded."""

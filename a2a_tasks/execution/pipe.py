@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from a2a_tasks.agents import AgentError, Message, Turn
+from a2a_tasks.agents.usage import UsageReport
 from a2a_tasks.caller import Caller
 from a2a_tasks.conversation_changes import ConversationChanges
 from a2a_tasks.execution.run_log_handler import LogLine as Line
@@ -30,6 +31,7 @@ __all__ = [
     "Logged",
     "Next",
     "Raised",
+    "Reported",
     "Output",
     "pack",
     "receive",
@@ -135,8 +137,13 @@ class TurnEnded:
     memory: str
     #: The changes of the conversation.
     conversation: ConversationChanges | None = None
-    #: The turn's usage of models, as JSON.
-    usage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A report of the usage of models."""
+
+    spent: UsageReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +159,6 @@ class Raised:
     trace: str
     #: True for AgentError, whose text is for the client.
     is_public: bool
-    #: The turn's usage of models, as JSON.
-    usage: str = ""
 
     def fault(self) -> Exception:
         """Return the exception that the runner's process raises."""

@@ -15,13 +15,12 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import msgspec
 
-from a2a_tasks.agents import Agent, FileUnavailable, Turn
-from a2a_tasks.agents.usage import Usage
+from a2a_tasks.agents import Agent, AgentError, Turn
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.pipe import (
     Answer,
@@ -32,6 +31,7 @@ from a2a_tasks.execution.pipe import (
     Output,
     ProcessIdle,
     Raised,
+    Reported,
     Started,
     StartRun,
     StopRun,
@@ -153,6 +153,9 @@ class ProcessRun:
         if isinstance(message, Logged):
             self._note(message)
             return
+        if isinstance(message, Reported):
+            self._turn._journal.report(message.spent)  # noqa: SLF001 - private to agents
+            return
         if isinstance(message, ProcessIdle) or message is None:
             self._rest()
         self._messages.put_nowait(message)
@@ -210,20 +213,21 @@ class ProcessRun:
                 case TurnEnded() as ended:
                     self.over, self._turn.memory = True, msgspec.json.decode(ended.memory)
                     self._turn.conversation.adopt(ended.conversation)
-                    self._adopt_usage(ended.usage)
                     return None
                 case Raised() as raised:
                     self.over = True
-                    self._adopt_usage(raised.usage)
                     raise raised.fault()
                 case None:
                     raise ProcessDied(self.child.death)
 
-    def _adopt_usage(self, usage: str) -> None:
-        self._turn._journal.usage = Usage(usage)  # noqa: SLF001 - private to agents
-
     async def _answer(self, ask: Ask) -> Any:
-        """Return the answer to a question about the turn. Raises LeaseLost, Overloaded."""
+        """Return the answer to a question about the turn, or an AgentError for the agent. Raises LeaseLost, Overloaded."""
+        try:
+            return await self._find_answer(ask)
+        except AgentError as fault:
+            return fault
+
+    async def _find_answer(self, ask: Ask) -> Any:
         journal = self._turn._journal  # noqa: SLF001 - private to agents
         match ask.what:
             case "history" | "references" | "task" | "task_cancelled":
@@ -232,15 +236,15 @@ class ProcessRun:
                 await journal.load(*ask.arguments)
                 return dict(journal.results)
             case "file":
-                return await _or_why(self._turn._files.read_stored(*ask.arguments))  # noqa: SLF001
+                return await self._turn._files.read_stored(*ask.arguments)  # noqa: SLF001
             case "fetch":
-                return await _or_why(self._turn._files.download(*ask.arguments))  # noqa: SLF001
+                return await self._turn._files.download(*ask.arguments)  # noqa: SLF001
             case "secrets":
                 return await self._turn._secrets.read_handed()  # noqa: SLF001
             case "conversation":
                 name, *arguments = ask.arguments
                 return await self._turn.conversation.read(name, *arguments)
-            case "keep" | "park" | "look":
+            case "keep" | "park" | "look" | "confirm":
                 return await getattr(journal, ask.what)(*ask.arguments)
             case _:
                 return await journal.clock()
@@ -257,14 +261,6 @@ class ProcessRun:
         if not self.gone:
             logger.warning("process %s does not end its agent and is killed", self.child.pid)
             self.child.kill()
-
-
-async def _or_why(content: Awaitable[bytes]) -> bytes | FileUnavailable:
-    """Return a file, or the reason why it is not available, which the agent raises."""
-    try:
-        return await content
-    except FileUnavailable as fault:
-        return fault
 
 
 class Processes:

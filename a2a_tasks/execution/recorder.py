@@ -28,6 +28,7 @@ from a2a_tasks.agents.emission import (
 from a2a_tasks.conf import conf
 from a2a_tasks.conversation_changes import ConversationChanged
 from a2a_tasks.execution.files import StoredFiles
+from a2a_tasks.execution.meter import Meter
 from a2a_tasks.execution.run_threads import RunThreads
 from a2a_tasks.execution.secrets import StoredSecrets
 from a2a_tasks.execution.tool_events import ToolEvents
@@ -80,8 +81,14 @@ class _OpenArtifact:
 class Recorder:
     """The recorder of one run's events. Not thread-safe: it belongs to the event loop."""
 
-    def __init__(self, assignment: ClaimedRun, conversation: Conversation | None = None) -> None:
+    def __init__(
+        self,
+        assignment: ClaimedRun,
+        conversation: Conversation | None = None,
+        meter: Meter | None = None,
+    ) -> None:
         self._run, self._conversation = assignment, conversation
+        self._meter = meter or Meter(assignment)
         self.state, self.is_task = assignment.state, assignment.is_task
         self._artifacts = {
             artifact_id: _OpenArtifact(position, open_=growing, inherited=True)
@@ -354,11 +361,8 @@ class Recorder:
         if self._conversation is not None:
             self._batch.conversation = self._conversation.list_changes()
 
-    def finish(self, end: RunEnd, *, usage: str = "") -> None:
-        """End the run: close open artifacts, complete the task unless it ended or waits, and release the task.
-
-        `usage`: its turn's usage of models, as JSON.
-        """
+    def finish(self, end: RunEnd) -> None:
+        """End the run: close open artifacts, complete the task unless it ended or waits, and release the task."""
         self._mark_last_chunk()
         for artifact_id, artifact in self._artifacts.items():
             if artifact.open:
@@ -367,7 +371,7 @@ class Recorder:
         if self.state not in TERMINAL | INTERRUPTED:
             self._begin_if_silent(TaskState.COMPLETED)
             self._status(StatusUpdate(TaskState.COMPLETED))
-        self._batch.end, self._batch.usage = end, usage
+        self._batch.end = end
         self._schedule()
 
     def _mark_last_chunk(self) -> None:
@@ -409,7 +413,8 @@ class Recorder:
             self._written += 1
 
     async def _write(self, batch: Batch) -> None:
-        """Write the batch; if another run has changed the conversation meanwhile, write that the task failed."""
+        """Write the batch, after what was spent before; if another run has changed the conversation meanwhile, write that the task failed."""
+        await self._meter.settle()
         try:
             await retry_until_answered(functools.partial(self._append, batch), repeatable=True)
         except ConversationChanged as fault:

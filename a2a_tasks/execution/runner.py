@@ -21,7 +21,6 @@ from a2a_tasks.access import switch_cache
 from a2a_tasks.agents import Agent, AgentError, Turn, registry, switches
 from a2a_tasks.agents.author_errors import definition
 from a2a_tasks.agents.emission import StatusUpdate
-from a2a_tasks.agents.usage import Usage
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.active_run import ActiveRun
 from a2a_tasks.execution.agent_call import drive
@@ -29,6 +28,7 @@ from a2a_tasks.execution.conversation import StoredConversation
 from a2a_tasks.execution.files import StoredFiles
 from a2a_tasks.execution.journal import StoredJournal
 from a2a_tasks.execution.leases import Leases
+from a2a_tasks.execution.meter import Meter
 from a2a_tasks.execution.presence import WorkerLoad
 from a2a_tasks.execution.processes import ProcessDied, Processes
 from a2a_tasks.execution.recorder import Recorder
@@ -47,7 +47,7 @@ from a2a_tasks.store.db import TransactionRefused, run_in_thread, run_to_complet
 from a2a_tasks.store.quarantine import GROUP, Quarantine
 from a2a_tasks.store.records import ClaimedRun, LeaseLost, PreclaimedLease, RunEnd, WantedRuns
 from a2a_tasks.store.versions import fail_tasks_of
-from a2a_tasks.telemetry.run_counters import OTHERS, attempts, count_usage, run_seconds
+from a2a_tasks.telemetry.run_counters import OTHERS, attempts, run_seconds
 
 __all__ = ["Runner"]
 
@@ -79,11 +79,6 @@ def _why(run: ClaimedRun) -> str:
     if run.begun_before:
         return "woken" if run.parked_in else "handed_back"
     return "first"
-
-
-def _count_usage(agent: str, usage: Usage) -> None:
-    for model, used in usage.models.items():
-        count_usage(agent, model, used.input_tokens, used.output_tokens, used.cost)
 
 
 class Runner:
@@ -353,9 +348,11 @@ class Runner:
         """Execute a run; return the outcome for the metrics."""
         run = carried.assignment
         conversation = StoredConversation(run)
-        recorder = Recorder(run, conversation)
+        meter = Meter(run)
+        recorder = Recorder(run, conversation, meter)
         leave = None if carried.acts_once else carried.park
-        journal = StoredJournal(run, recorder, carried.threads, holds=carried.holds, leave=leave)
+        holds, threads = carried.holds, carried.threads
+        journal = StoredJournal(run, recorder, threads, meter=meter, holds=holds, leave=leave)
         secrets = StoredSecrets(run)
         turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets, conversation)
         log = self._notebook.open(run)
@@ -364,9 +361,8 @@ class Runner:
             end = await self._listen_to(carried, turn, recorder)
             failpoint("worker.agent_returned")
             carried.ending = True
-            recorder.finish(end, usage=journal.usage.write())
+            recorder.finish(end)
             await recorder.wait_written()
-            _count_usage(run.scope.agent, journal.usage)
             await secrets.wipe()
             return "failed" if recorder.state is TaskState.FAILED else end.status
         except LeaseLost:
@@ -390,6 +386,8 @@ class Runner:
         finally:
             turn._stop()  # noqa: SLF001 - wake its waiting threads
             log.close()
+            with contextlib.suppress(TransactionRefused):
+                await meter.settle()  # it was spent, however the run ended
         return "crashed"
 
     async def _listen_to(self, carried: ActiveRun, turn: Turn, recorder: Recorder) -> RunEnd:

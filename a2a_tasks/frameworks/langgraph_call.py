@@ -61,7 +61,10 @@ class GraphCall(ModelCall):
     async def prepare(self, answer: Mapping[str, Any] | None) -> Coroutine[Any, Any, Any]:
         """Return the run."""
         self._output = GraphOutput(
-            await count_artifacts(self._turn), self._agent.nodes, self._agent.model_seconds
+            await count_artifacts(self._turn),
+            self._agent.nodes,
+            self._agent.model_seconds,
+            self._turn.usage,
         )
         self._saver = TurnSaver(self._turn, self._output)
         self._graph = self._source.copy({"checkpointer": self._saver})
@@ -118,11 +121,6 @@ class GraphCall(ModelCall):
             if part["type"] == "custom":
                 self._output.put(make_emission(self._turn, part["data"]))
         return await self._graph.aget_state(self._config)
-
-    def raise_fault(self) -> None:
-        """Report what was used, and raise the error of the run, if it has one."""
-        self._output.report_usage(self._turn)
-        super().raise_fault()
 
     def find_words(self, fault: BaseException) -> str:
         """Return the words for an error; empty = it has none, and is the graph's own."""

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 from langchain_core.outputs import ChatGenerationChunk, LLMResult
 from langgraph.constants import TAG_NOSTREAM
 
-from a2a_tasks.agents import Part, Turn
+from a2a_tasks.agents import Part
 from a2a_tasks.agents.emission import Chunk, Emission
 from a2a_tasks.agents.later import is_running_here
 from a2a_tasks.frameworks.langgraph_messages import find_messages, make_json
@@ -56,8 +56,17 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
     run_inline = True
     raise_error = True
 
-    def __init__(self, artifacts: int, nodes: Sequence[str], model_seconds: float) -> None:
-        """Make a queue; `artifacts` is the number of artifacts that the task had before the turn."""
+    def __init__(
+        self,
+        artifacts: int,
+        nodes: Sequence[str],
+        model_seconds: float,
+        report: Callable[..., Any] = lambda **_: None,
+    ) -> None:
+        """Make a queue; `artifacts` is the number of artifacts that the task had before the turn.
+
+        `report` is called with the usage of each answer of a model, as `turn.usage` is.
+        """
         self._loop = asyncio.get_running_loop()
         super().__init__()
         self._before, self._nodes = artifacts, frozenset(nodes)
@@ -70,7 +79,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         #: Ids of messages that were given to a node, and of those that were sent to the client.
         self._given: set[str] = set()
         self._said: set[str] = set()
-        self._used: list[dict[str, Any]] = []
+        self._report = report
         self._model_seconds, self._limit = model_seconds, asyncio.timeout(None)
         #: True if the run has ended; a model may still be at work in a thread.
         self._is_over = False
@@ -124,12 +133,6 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
     def skip_numbers(self, numbers: Sequence[int]) -> None:
         """Note the numbers of artifacts that are in the log already."""
         self._numbers.update(numbers)
-
-    def report_usage(self, turn: Turn) -> None:
-        """Report the usage of the models since the last report."""
-        used, self._used = self._used, []
-        for one in used:
-            turn.usage(**one)
 
     # --- for models and nodes, in any thread ------------------------------------------------
 
@@ -245,7 +248,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         for generation in response.generations[0][:1] if response.generations else ():
             message = getattr(generation, "message", None)
             said = message.text if message is not None else generation.text
-            self._note_usage(answer, message)
+            self._report_usage(answer, message)
             if message is not None and message.id and said:
                 self._said.add(message.id)
             self._say_whole(answer, str(said))
@@ -312,16 +315,14 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
             answer.silence.cancel()
         return answer
 
-    def _note_usage(self, answer: GraphAnswer, message: BaseMessage | None) -> None:
+    def _report_usage(self, answer: GraphAnswer, message: BaseMessage | None) -> None:
         used = getattr(message, "usage_metadata", None) or {}
         about = getattr(message, "response_metadata", {})
-        self._used.append(
-            {
-                "model": about.get("model_name") or answer.model,
-                "input_tokens": used.get("input_tokens", 0),
-                "output_tokens": used.get("output_tokens", 0),
-                "cached_tokens": used.get("input_token_details", {}).get("cache_read", 0),
-            }
+        self._report(
+            model=about.get("model_name") or answer.model or "unknown",
+            input_tokens=used.get("input_tokens", 0),
+            output_tokens=used.get("output_tokens", 0),
+            cached_tokens=used.get("input_token_details", {}).get("cache_read", 0),
         )
 
     def flush(self) -> None:

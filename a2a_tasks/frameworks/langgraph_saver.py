@@ -292,7 +292,6 @@ class TurnSaver(InMemorySaver):
                 )
 
             async def take() -> str:
-                self._output.report_usage(self._turn)
                 return stored
 
             self._count += 1

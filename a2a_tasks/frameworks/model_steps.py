@@ -100,7 +100,7 @@ class ModelSteps:
                 answer = await request()
         finally:
             self._note = None
-        self._turn.usage(
+        await self._turn.usage(
             model=answer.model,
             input_tokens=answer.input_tokens,
             output_tokens=answer.output_tokens,

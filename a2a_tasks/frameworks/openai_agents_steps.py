@@ -89,15 +89,15 @@ class Steps:
                 response = await stream_answer(model, request, words, note)
             else:
                 response = await model.get_response(**request)
-        if not response.output:  # as the SDK reads a stream that is none
-            raise ModelBehaviorError("the answer is empty")
         name = getattr(model, "model", None)
-        self._turn.usage(
+        await self._turn.usage(
             model=name if isinstance(name, str) else type(model).__name__,
             input_tokens=response.usage.input_tokens,
             output_tokens=response.usage.output_tokens,
             cached_tokens=response.usage.input_tokens_details.cached_tokens or 0,
         )
+        if not response.output:  # as the SDK reads a stream that is none
+            raise ModelBehaviorError("the answer is empty")
         if shows:
             await self._output.end_answer(read_text(response))
         return response

@@ -109,7 +109,7 @@ class StepBackend(CallableOperationBackend[None]):
             result = await body()
             for context in cache_key:
                 if isinstance(context, RunContext):
-                    self._report_others(context.usage)
+                    await self._report_others(context.usage)
             return result
 
         payload: object = await self._turn.step(self._name(operation_id, name, cache_key), take)
@@ -121,9 +121,9 @@ class StepBackend(CallableOperationBackend[None]):
                 self._output.skip_response(response)
         return payload
 
-    def _report_others(self, usage: RunUsage) -> None:
+    async def _report_others(self, usage: RunUsage) -> None:
         """Report what other agents, which a tool has run with the usage of this one, have added to it."""
-        new = {
+        new: dict[str, Any] = {
             "requests": usage.requests - self._counted.requests,
             "input_tokens": usage.input_tokens - self._counted.input_tokens,
             "output_tokens": usage.output_tokens - self._counted.output_tokens,
@@ -131,7 +131,7 @@ class StepBackend(CallableOperationBackend[None]):
         }
         self._counted = copy.copy(usage)
         if any(new.values()):
-            self._turn.usage(model=OTHERS, **new)
+            await self._turn.usage(model=OTHERS, **new)
 
     def _name(
         self, operation_id: DurableOperationId, name: str, cache_key: tuple[object, ...]
@@ -154,7 +154,7 @@ class StepBackend(CallableOperationBackend[None]):
         finally:
             self._note = None
         response = JSON_CODEC.load(ModelResponse, payload)
-        self._turn.usage(
+        await self._turn.usage(
             model=response.model_name or "unknown",
             input_tokens=response.usage.input_tokens,
             output_tokens=response.usage.output_tokens,

@@ -24,6 +24,7 @@ from a2a_tasks.models.run_line import RunLine
 from a2a_tasks.models.step import Step
 from a2a_tasks.models.stored_file import StoredFile
 from a2a_tasks.models.task import LONG_COLUMNS, Artifact, Message, Tally, Task
+from a2a_tasks.models.usage import Usage
 from a2a_tasks.models.worker import Worker, WorkerKind
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "Tally",
     "Task",
     "TenantRetention",
+    "Usage",
     "Worker",
     "WorkerKind",
     "WAITS_FOR_SLOT",

@@ -40,8 +40,6 @@ class Task(models.Model):
     metadata = models.TextField(blank=True, default="")
     #: The agent's data between turns (`turn.memory`), as JSON.
     memory = models.TextField(blank=True, default="")
-    #: The usage of models in its turns (`turn.usage`), summed by model, as JSON; empty = none was reported.
-    usage = models.TextField(blank=True, default="", db_default="")
     #: Number of the newest event; events are numbered from 1 without gaps.
     last_event = models.IntegerField(default=0)
     #: The fencing token of the run that may write; empty = no run. It is on this row because every writer locks this

@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 
 from a2a_tasks.agents.host_extensions import USAGE
+from a2a_tasks.agents.usage import ModelUsage
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import Raw, Task, TaskPage, replace
 from a2a_tasks.store.db import run_in_thread
-from a2a_tasks.store.tasks import read_usage
+from a2a_tasks.store.usage import read_usage
 from a2a_tasks.streaming.stream import EventStream
 
 __all__ = ["add_usage"]
@@ -37,6 +38,6 @@ async def _add(tasks: list[Task], scope: OwnerScope) -> list[Task]:
     return [_put(task, found[task.id]) if task.id in found else task for task in tasks]
 
 
-def _put(task: Task, usage: str) -> Task:
+def _put(task: Task, usage: dict[str, ModelUsage]) -> Task:
     metadata = msgspec.json.decode(task.metadata) if task.metadata else {}
-    return replace(task, metadata=Raw(write({**metadata, USAGE.uri: Raw(usage.encode())})))
+    return replace(task, metadata=Raw(write({**metadata, USAGE.uri: usage})))

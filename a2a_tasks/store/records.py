@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from django.db import IntegrityError
 
+from a2a_tasks.agents.usage import UsageReport
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conversation_changes import ConversationChanges
@@ -223,6 +224,14 @@ class StepResult(NamedTuple):
     result: str
 
 
+class UsageEntry(NamedTuple):
+    """A report of usage to store: the run that made it, and the principal whose message its agent answers."""
+
+    run: ClaimedRun
+    caller: str
+    report: UsageReport
+
+
 class StoredTask(NamedTuple):
     """The rows of a task, consistent at event `last_event`."""
 
@@ -326,8 +335,6 @@ class Batch:
     reveal: bool = False
     memory: str | None = None
     end: RunEnd | None = None
-    #: The usage of models in its turn, as JSON (`agents.usage`); only a batch that ends its run has it.
-    usage: str = ""
     #: The changes of its conversation; only a batch that ends its run has some.
     conversation: ConversationChanges | None = None
 

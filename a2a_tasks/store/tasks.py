@@ -45,7 +45,6 @@ __all__ = [
     "references",
     "reveal",
     "read_status",
-    "read_usage",
     "view",
 ]
 
@@ -180,12 +179,6 @@ def read_status(task: int) -> TaskStatusRow:
     return TaskStatusRow(
         public_id, owner_scope, maker or owner_scope.owner, last, state in TERMINAL
     )
-
-
-def read_usage(scope: OwnerScope, public_ids: Collection[str]) -> dict[str, str]:
-    """Return the usage of these tasks in the scope, as JSON by id; tasks without any are left out."""
-    tasks = Task.objects.filter(visible_to(scope), public_id__in=public_ids).exclude(usage="")
-    return dict(tasks.values_list("public_id", "usage"))
 
 
 def origin(scope: OwnerScope, public_id: str) -> str:

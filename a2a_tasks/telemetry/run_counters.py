@@ -6,12 +6,14 @@ caller, task or URL is one.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from prometheus_client import Counter, Histogram
 
 __all__ = ["OTHERS", "attempts", "count_usage", "replayed_steps", "run_seconds"]
 
-#: Names of models that a process shows; further ones are summed as OTHERS. Agents choose these names.
-MAX_MODELS, OTHERS = 50, "others"
+#: Names of models and currencies that a process shows; further ones are summed as OTHERS. Agents choose these names.
+MAX_MODELS, MAX_CURRENCIES, OTHERS = 50, 5, "others"
 
 attempts = Counter(
     "a2a_run_attempts_total",
@@ -35,26 +37,32 @@ _tokens = Counter(
     ["agent", "model", "direction"],
 )
 _cost = Counter(
-    "a2a_cost_total",
-    "Cost of models that agents reported, in the agent's currency.",
-    ["agent", "model"],
+    "a2a_cost_total", "Cost of models that agents reported.", ["agent", "model", "currency"]
 )
-_models = set[str]()
+_models, _currencies = set[str](), set[str]()
 
 
 def count_usage(
-    agent: str, model: str, input_tokens: int, output_tokens: int, cost: float | None
+    agent: str,
+    model: str,
+    input_tokens: int,
+    output_tokens: int,
+    cost: Decimal | float | None,
+    currency: str,
 ) -> None:
-    """Count the usage of a model that an agent reported; `cost` is in the agent's currency, None = unknown.
+    """Count a report of the usage of a model; a `cost` of None is unknown.
 
     Call it once for each report, on the event loop of the runner's process.
     """
-    if model not in _models:
-        if len(_models) < MAX_MODELS:
-            _models.add(model)
-        else:
-            model = OTHERS
+    model = _bound(model, _models, MAX_MODELS)
     _tokens.labels(agent, model, "input").inc(input_tokens)
     _tokens.labels(agent, model, "output").inc(output_tokens)
     if cost is not None:
-        _cost.labels(agent, model).inc(cost)
+        _cost.labels(agent, model, _bound(currency, _currencies, MAX_CURRENCIES)).inc(float(cost))
+
+
+def _bound(name: str, known: set[str], limit: int) -> str:
+    """Return a name if it is one of the first ones, else OTHERS."""
+    if name not in known and len(known) < limit:
+        known.add(name)
+    return name if name in known else OTHERS

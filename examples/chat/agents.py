@@ -46,7 +46,7 @@ class Chat(Agent):
             found = await answer.json()
         used = found["usage"]
         tokens = {"input_tokens": used["prompt_tokens"], "output_tokens": used["completion_tokens"]}
-        turn.usage(model=MODEL, **tokens)
+        await turn.usage(model=MODEL, **tokens)
         return str(found["choices"][0]["message"]["content"])
 
     def ask(self, turn: Turn, body: dict[str, Any]) -> Any:

@@ -17,6 +17,7 @@ from a2a_tasks.models import Run
 from a2a_tasks.models import Task as TaskRow
 from a2a_tasks.protocol.values import Task
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.usage import sum_by_task
 from tests.support.execution.host import Client, listened
 
 __all__ = [
@@ -102,7 +103,9 @@ def question_of(task: Any) -> list[Any]:
 async def usage_of(task: Any) -> dict[str, Any]:
     """The usage of a task by model."""
     row = await run_in_thread(TaskRow.objects.get, public_id=task.id)
-    found: dict[str, Any] = msgspec.json.decode(row.usage)
+    found: dict[str, Any] = msgspec.to_builtins(
+        (await run_in_thread(sum_by_task, [row.pk]))[row.pk]
+    )
     return found
 
 

@@ -21,11 +21,12 @@ from a2a_console.admin.widgets.formatting import escape_name
 from a2a_console.admin.widgets.staff import may_view
 from a2a_console.site import page_url
 from a2a_console.times import duration, moment
-from a2a_tasks.agents.usage import ModelUsage, Usage
+from a2a_tasks.agents.usage import ModelUsage
 from a2a_tasks.models import Context, Run, RunStatus, Task
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.usage import sum_by_task
 
 __all__ = ["TaskHeader", "header"]
 
@@ -70,16 +71,14 @@ def _facts(request: HttpRequest, task: Task) -> Iterator[tuple[str, Any]]:
         yield "Tenant", task.tenant
     yield "Agent", task.agent
     dialect = DIALECTS.get(task.origin_dialect)
-    yield (
-        "Protocol version",
-        f"{dialect.title} ({dialect.code})" if dialect else task.origin_dialect,
-    )
+    version = f"{dialect.title} ({dialect.code})" if dialect else task.origin_dialect
+    yield "Protocol version", version
     yield "Transport", task.origin_binding or "not recorded (created by an operator)"
     yield "Created", moment(task.created_at)
     yield "Status since", moment(task.status_at)
     yield "Events", str(task.last_event)
     yield "Context", _context(request, task)
-    for model, used in Usage(task.usage).models.items():
+    for model, used in sum_by_task([task.pk]).get(task.pk, {}).items():
         yield f"Usage of {escape_name(model)}", _describe_usage(used)
     if task.predecessor_id:
         yield "Began anew after", _predecessor(task)
@@ -137,9 +136,9 @@ def _context(request: HttpRequest, task: Task) -> Any:
 
 def _describe_usage(used: ModelUsage) -> str:
     cached = f", {used.cached_tokens} cached" if used.cached_tokens else ""
-    cost = "" if used.cost is None else f", cost {used.cost:g}"
-    requests = "1 request" if used.requests == 1 else f"{used.requests} requests"
-    return f"{requests}: {used.input_tokens} tokens in{cached}, {used.output_tokens} out{cost}"
+    cost = "" if used.cost is None else f", cost {used.cost:g} {used.currency}".rstrip()
+    noun = "request" if used.requests == 1 else "requests"
+    return f"{used.requests} {noun}: {used.input_tokens} tokens in{cached}, {used.output_tokens} out{cost}"
 
 
 def _predecessor(task: Task) -> Any:

@@ -50,7 +50,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, workers
 from a2a_tasks.store.backend import fair_queue
-from a2a_tasks.store.backend.statements import READ_AFTER, add_usage, empty_reopened, is_wanted
+from a2a_tasks.store.backend.statements import READ_AFTER, empty_reopened, is_wanted
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
     Batch,
@@ -196,7 +196,6 @@ def _append(batch: Batch) -> int | None:
     if batch.end:
         _end_run(batch, batch.end)
     empty_reopened(batch)
-    add_usage(batch)
     if batch.conversation:
         _change_conversation(batch, batch.conversation)
     return last

@@ -27,7 +27,6 @@ from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.conversation_statements import change_conversations
 from a2a_tasks.store.backend.statements import (
     READ_AFTER,
-    add_usage,
     empty_reopened,
     fetch,
     is_wanted,
@@ -212,14 +211,13 @@ select h.n, h.last_event from held h
 
 def append_batches(batches: Sequence[Batch]) -> list[int | None]:
     """See `interface.Backend`."""
-    if not any(batch.reopened or batch.conversation or batch.usage for batch in batches):
+    if not any(batch.reopened or batch.conversation for batch in batches):
         return _append(batches)
     with transaction.atomic():
         written = _append(batches)
         held = [batch for batch, last in zip(batches, written, strict=True) if last]
         for batch in held:
             empty_reopened(batch)
-            add_usage(batch)
         change_conversations(held)
         return written
 

@@ -15,15 +15,14 @@ from django.db import connection, transaction
 from django.db.models import BigIntegerField, Func
 from psycopg.rows import tuple_row
 
-from a2a_tasks.agents.usage import Usage
 from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import ON, failpoint
-from a2a_tasks.models import Artifact, Task
+from a2a_tasks.models import Artifact
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind
 from a2a_tasks.store.backend.sessions import allow_bytes, limit_transaction
 from a2a_tasks.store.records import Batch, WantedEvents
 
-__all__ = ["LARGE", "READ_AFTER", "Bytes", "add_usage", "empty_reopened", "fetch", "is_wanted"]
+__all__ = ["LARGE", "READ_AFTER", "Bytes", "empty_reopened", "fetch", "is_wanted"]
 
 
 #: Bytes of values beyond which a statement gets more time.
@@ -53,15 +52,6 @@ def empty_reopened(batch: Batch) -> None:
     if batch.reopened:
         reopened = Artifact.objects.filter(task_id=batch.task, position__in=batch.reopened)
         reopened.update(body="")
-
-
-def add_usage(batch: Batch) -> None:
-    """Add the usage of a turn to that of its task; call it in the transaction that has written the batch."""
-    if batch.usage:
-        task = Task.objects.filter(pk=batch.task)
-        total = Usage(task.values_list("usage", flat=True).get())
-        total.merge(Usage(batch.usage))
-        task.update(usage=total.write())
 
 
 def fetch(

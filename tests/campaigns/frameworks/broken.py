@@ -114,12 +114,12 @@ BUILDS = {
             ("        await self._queue.join()\n", ""),
         ),
         _make(
-            "usage-is-not-kept-with-the-step",
+            "usage-is-not-written",
             "langgraph",
             _is_late,
             ("F14",),
-            "agents/usage.py",
-            ("    _step.set(spent)\n", "    _step.set(None)\n"),
+            "execution/meter.py",
+            ("            self._waiting.append(entry)\n", "            pass\n"),
         ),
         _make(
             "tools-are-told-of-again",

@@ -362,19 +362,30 @@ def states_come_once(e: Known) -> Findings:
 
 
 def usage_is_that_of_the_answers(e: Known) -> Findings:
-    """The usage of a task is that of the answers it has; requests that were cut off are the server's to count."""
+    """The usage of a task is that of the answers it has, and of lost ones that were whole: a kill lost them after their report, or before."""
     for final in e.evidence.finals:
         answers = [e.last((final.number, line)) for line in e.lines(final.number)]
         known = [answer for answer in answers if answer]
-        wanted = {
-            "requests": len(known),
-            "inputTokens": sum(answer.input_tokens for answer in known),
-            "outputTokens": sum(answer.output_tokens for answer in known),
-        }
+        lost = [
+            one
+            for one in e.evidence.exchanges
+            if one.task == final.number and one.state == "finished" and one not in known
+        ]
         told = final.found.get("metadata", {}).get(USAGE, {})
-        found = {key: sum(model.get(key, 0) for model in told.values()) for key in wanted}
-        if found != wanted:
-            yield f"the usage of task {final.number} is {found}, and not {wanted}", (told, *known)
+        keys = ("requests", "inputTokens", "outputTokens")
+        found = tuple(sum(model.get(key, 0) for model in told.values()) for key in keys)
+        possible = {
+            _sum_usage([*known, *some])
+            for count in range(len(lost) + 1)
+            for some in itertools.combinations(lost, count)
+        }
+        if found not in possible:
+            yield f"the usage of task {final.number} is {found}, not one of {sorted(possible)}", (told, *known, *lost)  # fmt: skip
+
+
+def _sum_usage(answers: Sequence[Exchange]) -> tuple[int, int, int]:
+    inputs, outputs = (one.input_tokens for one in answers), (one.output_tokens for one in answers)
+    return len(answers), sum(inputs), sum(outputs)
 
 
 def tools_are_told_of_once(e: Known) -> Findings:

@@ -37,7 +37,7 @@ A checker compares all these records afterwards. An episode passes if
 - each kill repeated at most one request to the model, or of the calls of tools only those that ran side by side;
 - each request had the whole conversation, each message once: no answer without memory, no memory without answer;
 - the question was asked once, a refused tool never ran, and each call of a tool was reported once;
-- the usage of the task is the sum of the tokens of its answers. Only the model server counts requests that were cut off.
+- the usage of the task is the sum of the tokens of its answers, and of answers that were whole before a kill lost them. Only the model server counts requests that were cut off.
 
 The faults that it found are fixed: [faults found](faults-found.md).
 

@@ -129,7 +129,7 @@ class TestAttempts:
 
 
 class TestUsage:
-    async def test_is_counted_once_with_the_end_of_the_run(self) -> None:
+    async def test_is_counted_once_for_each_report(self) -> None:
         def report(turn: Turn) -> None:
             turn.usage(model="large", input_tokens=10, output_tokens=5, cost=0.5)
 
@@ -151,4 +151,4 @@ class TestUsage:
             used = ("large", "input"), ("large", "output"), ("small", "input")
             tokens = samples("a2a_tokens_total", agent=agent.slug)
             assert tokens == dict(zip(used, (10, 5, 1), strict=True))
-            assert samples("a2a_cost_total", agent=agent.slug) == {("large",): 0.5}
+            assert samples("a2a_cost_total", agent=agent.slug) == {("large", "USD"): 0.5}

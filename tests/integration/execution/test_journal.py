@@ -504,7 +504,7 @@ class TestAfterCrash:
         settings.A2A_MAX_ATTEMPTS = 2
         poison = LookupError("what it says breaks the writer")
 
-        def finish(self: Recorder, end: RunEnd, *, usage: str = "") -> None:
+        def finish(self: Recorder, end: RunEnd) -> None:
             raise poison
 
         monkeypatch.setattr(Recorder, "finish", finish)

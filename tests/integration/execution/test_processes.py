@@ -34,6 +34,7 @@ from a2a_tasks.models import (
     Step,
     StoredFile,
     Task,
+    Usage,
 )
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.operators import HANDOVER
@@ -370,12 +371,15 @@ class TestRunning:
 
 class TestPlaces:
     @pytest.mark.parametrize("how", ["well", "badly"])
-    async def test_what_models_were_used_for_is_counted_once(
+    async def test_what_models_were_used_for_is_written_at_once(
         self, script: Client, how: str
     ) -> None:
         task = await script.send(f"spending {how}")
-        row = await run_in_thread(Task.objects.get, public_id=task.id)
-        assert row.usage == '{"m":{"requests":2,"inputTokens":11}}'
+        rows = await run_in_thread(
+            lambda: list(Usage.objects.filter(task_id=task.id).order_by("pk"))
+        )
+        found = [(row.attempt, row.step, row.input_tokens) for row in rows]
+        assert found == [(1, "call", 10), (1, "", 1), (2, "", 1)]
 
     async def test_who_finds_no_process_free_waits_and_keeps_its_lease(
         self, script: Client, tmp_path: Path

@@ -1,27 +1,34 @@
-"""`turn.usage`: the sums are written with the end of a turn; what a step spent is counted once, also after a crash."""
+"""`turn.usage`: each report is a row of the ledger, written at once, whatever becomes of its step and its run."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 import pytest
+from django.db import OperationalError
 
 from a2a_project.operations import TABLE
-from a2a_tasks.agents import AgentError, Turn
+from a2a_tasks.agents import AgentError, BudgetSpent, Turn
 from a2a_tasks.agents.host_extensions import USAGE
-from a2a_tasks.models import RunLine, Step, Task
+from a2a_tasks.agents.usage import UsageReport, make_report, unwrap
+from a2a_tasks.execution.meter import Meter
+from a2a_tasks.models import Artifact, RunLine, Task, Usage
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.requests import GetTaskRequest, ListTasksRequest, SubscribeToTaskRequest
-from a2a_tasks.store.append import append
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import usage
 from a2a_tasks.store.db import run_in_thread
-from a2a_tasks.store.records import LeaseLost, RunEnd
+from a2a_tasks.store.records import UsageEntry
+from a2a_tasks.store.usage import sum_by_task
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, client_state, take_away
 from tests.support.execution.waiting import until
-from tests.support.store.world import Pen, held
+from tests.support.store.world import held
 
 pytestmark = [
     pytest.mark.quick_on("sqlite"),
@@ -31,9 +38,9 @@ pytestmark = [
 
 
 async def stored(task: str) -> Any:
-    """The usage in the row of a task."""
-    row = await run_in_thread(Task.objects.get, public_id=task)
-    return msgspec.json.decode(row.usage) if row.usage else {}
+    """The usage of a task in the ledger."""
+    key = await run_in_thread(lambda: Task.objects.get(public_id=task).pk)
+    return msgspec.to_builtins((await run_in_thread(sum_by_task, [key])).get(key, {}))
 
 
 class TestSums:
@@ -51,20 +58,21 @@ class TestSums:
         with playing(report if kind == "thread" else report_later) as agent:
             alice = Client(agent)
             task = await alice.send("one")
-            once: dict[str, dict[str, float]] = {
+            once: dict[str, dict[str, Any]] = {
                 "large": {
                     "requests": 3,
                     "inputTokens": 11,
                     "outputTokens": 6,
                     "cachedTokens": 3,
                     "cost": 0.5,
+                    "currency": "USD",
                 },
                 "small": {"requests": 1, "inputTokens": 7},
             }
             assert await stored(task.id) == once
             await alice.send("two", task_id=task.id)
         twice = {
-            model: {name: 2 * figure for name, figure in sums.items()}
+            model: {name: n if isinstance(n, str) else 2 * n for name, n in sums.items()}
             for model, sums in once.items()
         }
         assert await stored(task.id) == twice
@@ -86,13 +94,15 @@ class TestSums:
             turn.usage(model="m", cost=float("nan"))
             turn.usage(model="m", cached_tokens=1.5)  # type: ignore[arg-type]
             turn.usage(model="m", input_tokens=True)
+            turn.usage(model="m", cost=1, currency="dollars")
+            turn.usage(model="m", cost=2e9)
             return "x"
 
         with playing(run) as agent:
             task = await Client(agent).send()
             lines = RunLine.objects.filter(logger="turn.usage").order_by("pk")
             texts = lines.values_list("text", flat=True)
-            await until(lambda: run_in_thread(lambda: lines.count() == 6))
+            await until(lambda: run_in_thread(lambda: lines.count() == 8))
         assert await stored(task.id) == {}
         found = await run_in_thread(list, texts)
         assert "input_tokens=-1" in found[0]
@@ -110,25 +120,136 @@ class TestSums:
         assert len(found) == 51
         assert found["others"] == {"requests": 10}
 
-    async def test_are_not_written_by_a_run_that_lost_its_task(self) -> None:
+    async def test_of_costs_in_several_currencies_do_not_exist(self) -> None:
+        async def run(turn: Turn) -> str:
+            await turn.usage(model="one", cost=0.1)
+            await turn.usage(model="one", cost=Decimal("0.2"))
+            await turn.usage(model="two", cost=1)
+            await turn.usage(model="two", cost=1, currency="EUR")
+            return "x"
+
+        with playing(run) as agent:
+            task = await Client(agent).send()
+        assert await stored(task.id) == {
+            "one": {"requests": 2, "cost": 0.3, "currency": "USD"},
+            "two": {"requests": 2},
+        }
+
+
+class TestRow:
+    async def test_tells_whose_call_of_what_it_was(self) -> None:
+        async def run(turn: Turn) -> str:
+            await turn.step("ask", lambda: turn.usage(model="m", input_tokens=7).now())
+            turn.usage(model="n", cost=0.25)
+            return "x"
+
+        with playing(run) as agent:
+            task = await Client(agent).send()
+        one, other = await run_in_thread(lambda: list(Usage.objects.order_by("pk")))
+        assert (one.task_id, one.context_id) == (task.id, task.context_id)
+        assert (one.owner, one.caller, one.agent) == ("user:alice", "user:alice", agent.slug)
+        assert (one.step, one.attempt, one.model, one.input_tokens) == ("ask", 1, "m", 7)
+        assert (one.cost, one.currency) == (None, "")
+        assert (other.step, other.cost, other.currency) == ("", Decimal("0.25"), "USD")
+
+    async def test_is_written_before_the_await_ends_and_before_later_output(self) -> None:
+        seen: list[int] = []
+
+        async def run(turn: Turn) -> Any:
+            await turn.usage(model="m")
+            seen.append(await run_in_thread(Usage.objects.count))
+            turn.usage(model="m")
+            yield "x"
+            await until(lambda: run_in_thread(Artifact.objects.exists))
+            seen.append(await run_in_thread(Usage.objects.count))
+
+        with playing(run) as agent:
+            await Client(agent).send()
+        assert seen == [1, 2]
+
+    async def test_is_written_once_if_the_outcome_of_its_transaction_is_unknown(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lost = [1]
+
+        def lose_answer(name: str) -> None:
+            if name == "worker.reported" and lost:
+                lost.pop()
+                raise OperationalError("the answer is lost")
+
+        monkeypatch.setattr(usage, "failpoint", lose_answer)
+
+        async def run(turn: Turn) -> str:
+            await turn.usage(model="m", input_tokens=3)
+            return "x"
+
+        with playing(run) as agent:
+            task = await Client(agent).send()
+        assert not lost
+        assert await stored(task.id) == {"m": {"requests": 1, "inputTokens": 3}}
+
+    async def test_of_a_run_that_lost_its_task_is_written(self) -> None:
         run = await run_in_thread(held)
         await run_in_thread(take_away, run.task_id)
-        batch = Pen(run).batch(end=RunEnd(), usage='{"m":{"requests":1}}')
-        with pytest.raises(LeaseLost):
-            await run_in_thread(append, batch)
-        assert await stored(run.task_id) == {}
+        meter = Meter(run)
+        meter.report(make("m"))
+        await meter.settle()
+        assert await stored(run.task_id) == {"m": {"requests": 1}}
+
+    async def test_of_a_run_whose_task_was_removed_names_nobody(self) -> None:
+        run = await run_in_thread(held)
+        await run_in_thread(lambda: Task.objects.filter(pk=run.task).delete())
+        meter = Meter(run)
+        meter.report(make("m"))
+        await meter.settle()
+        row = await run_in_thread(Usage.objects.get)
+        assert (row.task, row.agent, row.requests) == (run.task, run.scope.agent, 1)
+        assert {row.owner, row.caller, row.task_id, row.context_id} == {""}
+
+
+def make(model: str) -> UsageReport:
+    """A report of one request."""
+    made = make_report(model, None, "USD", requests=1)
+    assert made
+    return made
+
+
+class TestSpentBudget:
+    """The seam for budgets: the transaction that writes the reports of a run may forbid it to go on."""
+
+    async def test_stops_the_agent_at_the_report_and_before_the_next_step(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(calls: Sequence[Sequence[UsageEntry]]) -> list[Exception | None]:
+            usage.write_many(calls)
+            return [BudgetSpent("spent") for _ in calls]
+
+        monkeypatch.setattr(usage.write_batched, "_work", refuse)
+        met: list[str] = []
+
+        async def run(turn: Turn) -> None:
+            with pytest.raises(BudgetSpent):
+                await turn.usage(model="m")
+            met.append("report")
+            await turn.step("next", met.append, "a step")
+
+        with playing(run) as agent:
+            task = await Client(agent).send()
+        assert met == ["report"]
+        assert task.status.state is TaskState.FAILED
+        assert await stored(task.id) == {"m": {"requests": 1}}
 
 
 class TestAfterACrash:
-    async def test_what_a_step_spent_is_counted_once_and_what_a_lost_attempt_spent_is_not(
-        self,
-    ) -> None:
+    async def test_all_calls_are_counted_and_a_replayed_step_reports_nothing(self) -> None:
         calls: list[str] = []
 
         async def run(turn: Turn) -> str:
-            def call(name: str) -> str:
+            async def call(name: str) -> str:
                 calls.append(name)
-                turn.usage(model="in a step", input_tokens=10)
+                await turn.usage(model=name, input_tokens=10)
+                if turn.attempt == 1 and name == "lost":
+                    await asyncio.Event().wait()  # the answer came, and the step is not kept
                 return name
 
             async def nested() -> str:
@@ -136,23 +257,30 @@ class TestAfterACrash:
 
             await turn.step("first", call, "first")
             await turn.step("outer", nested)
-            turn.usage(model="outside", input_tokens=1)
-            if turn.attempt == 1:
-                await asyncio.Event().wait()
-            return str(await turn.step("last", call, "last"))
+            await turn.usage(model="outside", input_tokens=1)
+            return str(await turn.step("lost", call, "lost"))
 
         with playing(run) as agent:
             alice = Client(agent)
             task = await alice.begin()
-            await until(lambda: calls == ["first", "inner"])
-            await until(lambda: run_in_thread(_count_steps, 3))
+            await until(lambda: calls == ["first", "inner", "lost"])
             await run_in_thread(take_away, task.id)
             await until(lambda: client_state(alice, task.id, "completed"))
-        assert calls == ["first", "inner", "last"]
+        assert calls == ["first", "inner", "lost", "lost"]
         assert await stored(task.id) == {
-            "in a step": {"requests": 3, "inputTokens": 30},
-            "outside": {"requests": 1, "inputTokens": 1},
+            "first": {"requests": 1, "inputTokens": 10},
+            "inner": {"requests": 1, "inputTokens": 10},
+            "lost": {"requests": 2, "inputTokens": 20},
+            "outside": {"requests": 2, "inputTokens": 2},
         }
+        steps = await run_in_thread(lambda: sorted(Usage.objects.values_list("step", "attempt")))
+        assert steps == [("", 1), ("", 2), ("first", 1), ("inner", 1), ("lost", 1), ("lost", 2)]
+
+    async def test_results_of_steps_that_an_earlier_version_stored_with_their_usage_are_read(
+        self,
+    ) -> None:
+        kept = '{"urn:a2a-host:usage":{"m":{"requests":1}},"result":[7]}'
+        assert unwrap(kept) == [7]
 
     async def test_a_step_that_raised_and_is_tried_again_has_spent_twice(self) -> None:
         def run(turn: Turn) -> str:
@@ -172,10 +300,6 @@ class TestAfterACrash:
         with playing(run) as agent:
             task = await Client(agent).send()
         assert await stored(task.id) == {"m": {"requests": 2}}
-
-
-def _count_steps(count: int) -> bool:
-    return Step.objects.count() == count
 
 
 class TestOnTheWire:

@@ -25,7 +25,14 @@ from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit, run_lines
 from tests.support.console.admin.people import SignIn
-from tests.support.console.admin.rows import add_artifact, add_run, add_status, add_step, make_task
+from tests.support.console.admin.rows import (
+    add_artifact,
+    add_run,
+    add_status,
+    add_step,
+    add_usage,
+    make_task,
+)
 from tests.support.push.rows import add_attempt, make_config, make_delivery
 from tests.support.rows import rolled_back, rows
 from tests.support.thorough import thorough
@@ -280,11 +287,11 @@ class TestTheHeader:
 
     def test_says_what_models_were_used_for(self, admin_client: Client) -> None:
         task = make_task()
-        usage = '{"large <b>":{"requests":2,"inputTokens":30,"cachedTokens":7,"outputTokens":4,"cost":0.25}}'
-        Task.objects.filter(pk=task.pk).update(usage=usage)
+        tokens = {"input_tokens": 30, "cached_tokens": 7, "output_tokens": 4}
+        add_usage(task, "large <b>", requests=2, **tokens, cost="0.25", currency="USD")
         head = admin_client.get(url(task, "header")).text
         assert "Usage of large &lt;b&gt;" in head
-        assert "2 requests: 30 tokens in, 7 cached, 4 out, cost 0.25" in head
+        assert "2 requests: 30 tokens in, 7 cached, 4 out, cost 0.25 USD" in head
 
     def test_names_who_made_what_its_tenant_shares(self, admin_client: Client) -> None:
         task = make_task(owner="tenant-drawer")

@@ -18,7 +18,7 @@ from a2a_tasks.models import AuditEntry, AuditLink, Hold, Task
 from a2a_tasks.store import audit_seals, cancel, run_lines
 from a2a_tasks.store.audit_triggers import unlock
 from a2a_tasks.store.run_lines import RunLogLine
-from tests.support.console.admin.rows import add_artifact
+from tests.support.console.admin.rows import add_artifact, add_usage
 from tests.support.push.rows import SECRETS, make_config, make_delivery
 from tests.support.store.world import AT, BOB, accepted
 
@@ -113,6 +113,8 @@ class TestExport:
         add_artifact(task, "a", "answered")
         run_lines.write([RunLogLine(task.runs.get().pk, 1, AT, 20, "agent", "working on it")])
         make_delivery(make_config(task))
+        add_usage(task, cost="0.5", currency="USD")
+        add_usage(Task.objects.get(owner=BOB.owner), "not-this")
         file = tmp_path / "alice.zip"
         assert "1 tasks" in run("privacy", "export", "user:alice", str(file))
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -124,6 +126,7 @@ class TestExport:
             "lines": 1,
             "webhooks": 1,
             "deliveries": 1,
+            "usage": 1,
             "keys": 0,
             "audit": 1,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from a2a_push.models import Attempt, Delivery, DeliveryStatus, PushConfig
 from a2a_tasks.access import auth_failures, authentication, grants
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.access.authentication import Credentials, identify
+from a2a_tasks.agents.usage import make_report
 from a2a_tasks.audit import Action, act_as
 from a2a_tasks.caller import TENANTS, OwnerScope, scope_in
 from a2a_tasks.conversation_changes import ConversationChanges, ListChange, MemoryChange, ValueKind
@@ -37,13 +39,15 @@ from a2a_tasks.models import (
     Run,
     StoredFile,
     Task,
+    Usage,
 )
 from a2a_tasks.protocol.errors import WrongCredentials
 from a2a_tasks.protocol.requests import ListTasksRequest
-from a2a_tasks.store import audit, audit_seals, legal_holds, run_lines
+from a2a_tasks.store import audit, audit_seals, legal_holds, run_lines, usage
 from a2a_tasks.store.audit_triggers import unlock
 from a2a_tasks.store.idempotency import IdempotencyKey, remember
 from a2a_tasks.store.legal_holds import Held
+from a2a_tasks.store.records import UsageEntry
 from a2a_tasks.store.replies import reply
 from a2a_tasks.store.run_lines import RunLogLine
 from a2a_tasks.store.tasks import list_tasks
@@ -77,6 +81,9 @@ def world() -> None:
         remembered = remember(IdempotencyKey(scope, "key/1", "f"))
         run = held("running", scope=scope, companions=(remembered,))
         run_lines.write([RunLogLine(run.run, 1, AT, 20, "x", f"asked by {scope.owner}")])
+        report = make_report("m", 0.5, "USD", requests=1, input_tokens=7)
+        assert report
+        usage.write_many([[UsageEntry(run, scope.owner, report)]])
         pen = Pen(run)
         pen.begin("a", "said")
         done = Pen(held("done", scope=scope))
@@ -110,6 +117,19 @@ def everywhere(text: str) -> list[str]:
 
 
 class TestErase:
+    def test_the_ledger_keeps_its_figures_without_the_name(self) -> None:
+        world()
+        done = erased()
+        mine, others = Usage.objects.order_by("pk")
+        assert (mine.owner, mine.caller, mine.task_id, mine.context_id) == (
+            done.name,
+            done.name,
+            "",
+            "",
+        )
+        assert (mine.input_tokens, mine.cost) == (7, Decimal("0.5"))
+        assert (others.owner, others.caller, others.task_id) == ("user:bob", "user:bob", "running")
+
     def test_nothing_of_the_principal_is_left_in_any_table(self) -> None:
         world()
         assert len(everywhere("canary7f3a")) > 3

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 from django.utils import timezone
 
-from a2a_tasks.models import Artifact, Context, Event, Message, Run, RunStatus, Step, Task
+from a2a_tasks.models import Artifact, Context, Event, Message, Run, RunStatus, Step, Task, Usage
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import Role, TaskState
 
-__all__ = ["add_artifact", "add_run", "add_status", "add_step", "make_task", "said"]
+__all__ = ["add_artifact", "add_run", "add_status", "add_step", "add_usage", "make_task", "said"]
 
 
 def said(text: str, role: Role = Role.USER) -> dict[str, Any]:
@@ -101,6 +102,15 @@ def add_run(task: Task, status: RunStatus = RunStatus.QUEUED, **columns: Any) ->
     elif status is not RunStatus.QUEUED:
         values = {"ended_at": timezone.now(), **values}
     return Run.objects.create(task=task, status=status, **values)
+
+
+def add_usage(task: Task, model: str = "m", **columns: Any) -> Usage:
+    """A report of usage by a run of the task: one request, unless the columns say otherwise."""
+    counts = dict.fromkeys(("input_tokens", "output_tokens", "cached_tokens"), 0)
+    about = {"task": task.pk, "task_id": task.public_id, "context_id": task.context.public_id}
+    whose = {"tenant": task.tenant, "owner": task.owner, "caller": task.owner, "agent": task.agent}
+    report = {"report": uuid.uuid4(), "run": 1, "attempt": 1, "model": model, "requests": 1}
+    return Usage.objects.create(**{**counts, **about, **whose, **report, **columns})
 
 
 def add_step(task: Task, run: Run, name: str, result: str = "null") -> Step:
