@@ -202,7 +202,7 @@ class TestWhatItSays:
         def away() -> None:
             raise Overloaded.away(undone=True)
 
-        monkeypatch.setattr("a2a_project.metrics.read_counts", away)
+        monkeypatch.setattr("a2a_project.gauges.read_counts", away)
         found = await shown(settings)
         assert found["a2a_database_up", ""] == 0
         assert ("a2a_webhooks_due", "") not in found
