@@ -123,7 +123,7 @@ def count_by_status() -> dict[str, int]:
 
 
 def measure_queue(queue: str) -> tuple[int, float]:
-    """Return the number of runs that wait for a slot, and the seconds since the oldest of them became due.
+    """Return the number of runs that wait for a slot, and the seconds since the oldest one became due.
 
     The number is at most MAX_COUNTED. Runs that wait for an earlier run have no age. Each share's oldest run is in its
     first round, so it is enough to look at the first rounds.

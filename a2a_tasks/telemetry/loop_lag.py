@@ -1,4 +1,4 @@
-"""The lag of this process's event loop: how much later than it asked a task is woken.
+"""The lag of this process's event loop: the time by which a task is woken too late.
 
 Work that holds the loop delays all requests and runs of the process. Prometheus sees a loop that stands still, too: the
 number of measurements no longer grows.
