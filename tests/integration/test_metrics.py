@@ -209,6 +209,23 @@ class TestWhatItSays:
         assert ("process_cpu_seconds_total", "") in found
 
 
+    @pytest.mark.parametrize("seconds", ["0", "-1"])
+    async def test_does_not_wait_for_a_slow_database_longer_than_prometheus(
+        self, settings: Settings, seconds: str
+    ) -> None:
+        settings.A2A_METRICS_PEERS = "10.0.0.0/8"
+        answer = await ask({"X-Prometheus-Scrape-Timeout-Seconds": seconds})
+        found = read(answer.text)
+        assert found["a2a_database_up", ""] == 0
+        assert ("process_cpu_seconds_total", "") in found
+
+    @pytest.mark.parametrize("seconds", ["10", "nan", "inf", "soon"])
+    async def test_believes_no_strange_time(self, settings: Settings, seconds: str) -> None:
+        settings.A2A_METRICS_PEERS = "10.0.0.0/8"
+        answer = await ask({"X-Prometheus-Scrape-Timeout-Seconds": seconds})
+        assert read(answer.text)["a2a_database_up", ""] == 1
+
+
 class TestAWorker:
     def test_shows_its_own_counters_where_it_is_told(self, settings: Settings) -> None:
         settings.A2A_METRICS_LISTEN = f"127.0.0.1:{free_port()}"
