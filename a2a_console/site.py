@@ -25,7 +25,7 @@ __all__ = ["GuestAdminSite", "HostAdminSite", "page_url", "site"]
 #: Tables by subject; tables not named here follow in Django's order.
 ORDER = {
     "a2a_tasks": (
-        *("Task", "Waiting", "Context", "Run", "AgentSwitch", "Worker"),
+        *("Task", "Waiting", "Context", "Run", "AgentSwitch", "Worker", "Budget", "BudgetUse"),
         *("ApiKey", "Grant", "AuditEntry", "Hold", "TenantRetention"),
     ),
     "a2a_push": ("Delivery", "Receiver", "PushConfig", "Attempt"),

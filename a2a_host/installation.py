@@ -11,6 +11,7 @@ from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 
 from a2a_project import __version__, defaults
+from a2a_project.log_format import make_logging
 
 __all__ = ["install"]
 
@@ -51,6 +52,8 @@ def install(settings: dict[str, Any], *, prefix: str = "/a2a") -> None:
         "VAR_DIR": Path(directory).resolve(),
         "ASGI_APPLICATION": f"{settings['ROOT_URLCONF'].rpartition('.')[0]}.asgi.application",
     }
+    if style := os.environ.get("A2A_LOG_FORMAT"):
+        own["LOGGING"] = make_logging(os.environ.get("LOG_LEVEL") or "INFO", style)
     for name, value in own.items():
         settings.setdefault(name, value)
     files = defaults.keep_files(settings["VAR_DIR"] / "files")

@@ -51,4 +51,6 @@ A2A_CELERY_BROKER_URL = variables.server(
     "CELERY_BROKER_URL", env.str("CELERY_BROKER_URL", default="") or REDIS_URL, variables.BROKERS
 )
 A2A_HOST_VERSION = __version__
-LOGGING = log_format.make_logging(env.str("LOG_LEVEL", default="INFO"))
+LOGGING = log_format.make_logging(
+    env.str("LOG_LEVEL", default="INFO"), env.str("A2A_LOG_FORMAT", default="text")
+)

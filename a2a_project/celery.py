@@ -26,7 +26,8 @@ def _on_loading(**_: Any) -> None:
 # and keeps the working directory in the path.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
 
-from a2a_tasks.execution.celery_app import app  # noqa: E402 - see above
+from a2a_project import celery_log  # noqa: E402 - see above
+from a2a_tasks.execution.celery_app import app  # noqa: E402
 
 
 def _load_settings() -> None:
@@ -62,6 +63,7 @@ class HintAmqp(AMQP):  # type: ignore[misc]
 
 
 _load_settings()
+celery_log.set_up()
 app.amqp_cls = HintAmqp
 app.set_current()
 app.autodiscover_tasks(["a2a_tasks.execution", "a2a_push"], related_name="jobs")

@@ -1,11 +1,19 @@
-"""The format of the log, one line each: names from clients cannot begin another line, nor control a terminal."""
+"""The formats of the log: a line of text or a JSON object (A2A_LOG_FORMAT). Both are without credentials.
+
+Names from clients cannot begin another line, nor control a terminal.
+"""
 
 from __future__ import annotations
 
 import logging
 from typing import Any
 
-__all__ = ["RefusalFilter", "SingleLineFormatter", "make_logging"]
+from django.core.exceptions import ImproperlyConfigured
+
+from a2a_project.json_line import JsonFormatter
+from a2a_tasks.telemetry.redaction import redact
+
+__all__ = ["FORMATS", "RefusalFilter", "SingleLineFormatter", "make_logging"]
 
 #: Control characters of ASCII and Latin-1, and the separators of Unicode, as Python writes them.
 ESCAPED = {
@@ -25,34 +33,57 @@ class RefusalFilter(logging.Filter):
 
 
 class SingleLineFormatter(logging.Formatter):
-    """Escapes control characters in messages. Tracebacks, which follow, stay unchanged."""
+    """Escapes control characters in messages. Tracebacks follow on lines of their own."""
+
+    def __init__(self) -> None:
+        super().__init__("{asctime} {levelname} {name} {message}", style="{")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, and the traceback, without credentials."""
+        return redact(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - its name in logging
         record.message = record.message.translate(ESCAPED)
         return super().formatMessage(record)
 
 
-def make_logging(level: str) -> dict[str, Any]:
-    """Return Django's LOGGING: one line on the standard error output for each entry of this level or above."""
+#: The formats by their names in A2A_LOG_FORMAT.
+FORMATS = {"text": SingleLineFormatter, "json": JsonFormatter}
+
+
+def make_logging(level: str, style: str = "text") -> dict[str, Any]:
+    """Return Django's LOGGING: one line on the standard error output for each entry of this level or above.
+
+    `style` is A2A_LOG_FORMAT. Raises ImproperlyConfigured for an unknown one.
+    """
+    if style not in FORMATS:
+        raise ImproperlyConfigured(f"A2A_LOG_FORMAT must be text or json, not {style!r}")
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {
-            "line": {
-                "()": SingleLineFormatter,
-                "format": "{asctime} {levelname} {name} {message}",
-                "style": "{",
-            }
+        "formatters": {"line": {"()": FORMATS[style]}},
+        "filters": {
+            "refusals": {"()": RefusalFilter},
+            "production": {"()": "django.utils.log.RequireDebugFalse"},
         },
-        "filters": {"refusals": {"()": RefusalFilter}},
         "handlers": {
             "stderr": {
                 "class": "logging.StreamHandler",
+                "stream": "ext://sys.__stderr__",  # text for sys.stderr may become log lines
                 "formatter": "line",
                 "filters": ["refusals"],
-            }
+            },
+            "mail_admins": {
+                "class": "django.utils.log.AdminEmailHandler",
+                "level": "ERROR",
+                "filters": ["production"],
+            },
         },
-        "loggers": {  # two lines per hint or sign-in are useless
+        "loggers": {
+            # without Django's own handlers, which write text
+            "django": {"handlers": ["mail_admins"]},
+            "django.server": {"handlers": [], "propagate": True},
+            # two lines per hint or sign-in are useless
             "axes": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},

@@ -272,6 +272,8 @@ A2A_CELERY_BROKER_URL = variables.server(
     "CELERY_BROKER_URL", env.str("CELERY_BROKER_URL", default=""), variables.BROKERS
 )
 
-LOGGING = make_logging(env.str("LOG_LEVEL", default="INFO"))
+LOGGING = make_logging(
+    env.str("LOG_LEVEL", default="INFO"), env.str("A2A_LOG_FORMAT", default="text")
+)
 #: Version on the page of workers, unless A2A_RELEASE is set.
 A2A_HOST_VERSION = __version__

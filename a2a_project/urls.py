@@ -12,7 +12,7 @@ from django.db import transaction
 from django.urls import URLPattern, URLResolver, include, path
 
 from a2a_console import admin as _  # noqa: F401 - registers the pages, where the project does not discover them
-from a2a_console.admin import dashboard
+from a2a_console.admin import dashboard, usage
 from a2a_console.handover import views as handover
 from a2a_console.playground import hook, new_hook
 from a2a_console.site import site
@@ -32,7 +32,7 @@ pages: Patterns = [
     path("playground/hooks/", new_hook, name="playground-new-hook"),
     path("playground/hooks/<str:name>", hook, name="playground-hook"),
     path("api/", include("a2a_console.api.urls")),
-    path("admin/", include(dashboard.urls())),
+    path("admin/", include([*dashboard.urls(), *usage.urls()])),
 ]
 
 

@@ -23,6 +23,7 @@ from a2a_tasks.outbound import make_tls_context
 from a2a_tasks.signatures import ring
 from a2a_tasks.store import sealed_columns
 from a2a_tasks.store.files import STORAGE
+from a2a_tasks.store.prices import read_prices
 
 __all__ = [
     "check_agents",
@@ -44,6 +45,7 @@ CHOICES = {
     "FILE_URLS": ("signed", "authenticated"),
     "GRANTS": GRANTS,
     "LEGACY_METHOD_WITH_1_0": ("reject", "serve"),
+    "LOG_FORMAT": ("text", "json"),
     "RUN_LOG_LEVEL": ("DEBUG", "INFO", "WARNING", "ERROR", "OFF"),
     "V10_ERROR_TABLE": ("1.0.1", "1.0.0"),
     "VISIBILITY": VISIBILITIES,
@@ -66,7 +68,10 @@ def check_settings(
     unreadable = list(_check_values())
     if unreadable:
         return unreadable
-    rules = (_check_consistency, _check_queues, _check_request_rate, _check_environments)
+    rules = (
+        *(_check_consistency, _check_queues, _check_request_rate, _check_environments),
+        _check_prices,
+    )
     return [message for rule in rules for message in rule()]
 
 
@@ -247,6 +252,17 @@ def _check_environments() -> Iterable[CheckMessage]:
             f"A2A_ENVIRONMENT_KEYS has no secret of at least {MIN_LENGTH} characters for {unfit[0].strip()!r}",
             hint="crewai=SECRET,adk=SECRET. The agents of an environment without a secret are not served.",
             id="a2a_tasks.E054",
+        )
+
+
+def _check_prices() -> Iterable[CheckMessage]:
+    try:
+        read_prices(conf.PRICES)
+    except ValueError as fault:
+        yield Error(
+            f"A2A_PRICES: {fault}",
+            hint='{"gpt-4o*": {"input": 2.5, "output": 10}}, for a million tokens.',
+            id="a2a_tasks.E057",
         )
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "names",
     "path_below",
     "project",
+    "read_environment_keys",
 ]
 
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
@@ -296,6 +297,8 @@ class HostSettings(Constants, Compatibility):
     MAX_QUEUED: int = 0
     #: Name of the deployed code on the page of workers, such as a tag or a commit; empty = the version of the host.
     RELEASE: str = ""
+    #: Format of the log on stderr: "text", or "json" = one JSON object a line.
+    LOG_FORMAT: str = "text"
     #: Minimum level of log lines that are kept with the run whose agent wrote them: "DEBUG", "INFO", "WARNING",
     #: "ERROR", or "OFF".
     RUN_LOG_LEVEL: str = "INFO"
@@ -315,6 +318,12 @@ class HostSettings(Constants, Compatibility):
     EVENT_RETENTION_DAYS: float = 0.0
     #: Days for which entries of the audit log are kept; 0 = for ever.
     AUDIT_RETENTION_DAYS: float = 0.0
+    #: Days for which reports of the usage of models are kept; 0 = for ever.
+    USAGE_RETENTION_DAYS: float = 0.0
+    #: Prices of models, as JSON: {"gpt-4o*": {"input": 2.5, "output": 10, "cached": 1.25, "request": 0, "currency":
+    #: "USD"}}, per million tokens, and per request. A `*` stands for the rest of a name. Models that are not named have
+    #: the prices of the package genai-prices, if it is installed (extra `prices`).
+    PRICES: str = ""
     #: Secrets that seal the audit log, of at least 32 characters, newest first, separated by commas; empty = made from
     #: `SECRET_KEY`.
     AUDIT_KEYS: str = ""
@@ -411,6 +420,12 @@ def is_ours(path: str) -> bool:
 def path_below(path: str) -> str:
     """Return the part of the host's path below A2A_PREFIX, `/` at least."""
     return path.removeprefix(conf.PREFIX) or "/"
+
+
+def read_environment_keys() -> dict[str, str]:
+    """Return the secret of each environment in A2A_ENVIRONMENT_KEYS; an empty one fits no signature."""
+    pairs = (pair.partition("=") for pair in str(conf.ENVIRONMENT_KEYS).split(","))
+    return {name.strip(): key.strip() for name, _, key in pairs if name.strip()}
 
 
 class ProjectSettings:

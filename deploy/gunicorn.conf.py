@@ -7,10 +7,30 @@ replaces the processes by new ones, with the code as it is then. The master hold
 host's modules.
 """
 
+import datetime
+import json
+import logging
 import os
 import signal
 
 from uvicorn_worker import UvicornWorker
+
+
+class JsonFormatter(logging.Formatter):
+    """The lines of the master, as the host writes them (a2a_project/json_line.py)."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as one JSON object."""
+        at = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+        line = {
+            "ts": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line)
 
 
 class Worker(UvicornWorker):
@@ -20,7 +40,13 @@ class Worker(UvicornWorker):
         """Serve until a signal."""
         from a2a_project.grpc_server import serve_in_background  # noqa: PLC0415 - not in the master
         from a2a_project.server import uvicorn_options  # noqa: PLC0415 - not in the master
+        from a2a_tasks.telemetry.printed_lines import log_printed_lines  # noqa: PLC0415 - not in the master
 
+        if IS_JSON:  # Django's logging is set up by now
+            for name in ("uvicorn.error", *(["uvicorn.access"] if self.cfg.accesslog else [])):
+                logging.getLogger(name).handlers = []
+                logging.getLogger(name).propagate = True
+        log_printed_lines()
         for name, value in uvicorn_options().items():
             setattr(self.config, name, value)
         if GRPC_PORT:
@@ -44,6 +70,14 @@ bind = [
     for port in (PORT, *filter(None, [GRPC_PORT]))
 ]
 worker_class = Worker
+IS_JSON = os.environ.get("A2A_LOG_FORMAT") == "json"
+if IS_JSON:
+    logconfig_dict = {
+        "formatters": {"json": {"()": JsonFormatter}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+        "root": {"level": "INFO", "handlers": ["stderr"]},
+        "loggers": {"gunicorn.error": {"propagate": True}, "gunicorn.access": {"propagate": True}},
+    }
 backlog = 2048
 control_socket_disable = True  # it would be in the home directory
 #: Seconds in which a process must show that its loop turns; then it is killed and replaced.

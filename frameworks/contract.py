@@ -14,6 +14,7 @@ from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.testing import converse
 from frameworks.begin import begun
 from tests.model_server import ModelServer
+from tests.support.budgets import LOOP, limited
 from tests.support.execution.host import Client, client_state, hosting, runner, tools_told
 from tests.support.execution.waiting import until
 from tests.support.frameworks import (
@@ -91,6 +92,15 @@ class Contract(MemoryContract):
         assert used["requests"] == model.counts["requests"] == 3
         assert used["inputTokens"] == model.counts["input_tokens"]
         assert used["outputTokens"] == model.counts["output_tokens"]
+
+    async def test_a_budget_stops_a_loop_at_the_limit(
+        self, model: ModelServer, client: Client
+    ) -> None:
+        async with limited(3):
+            task = await client.send(LOOP)
+        assert task.status.state.word == "failed"
+        assert "Nothing is left of the budget 'calls'" in status_text(task)
+        assert 3 <= len(model.exchanges) <= 4
 
     async def test_the_client_allows_a_call_in_another_runner(
         self, model: ModelServer, agent: Agent, ledger: Path

@@ -12,6 +12,7 @@ from django.apps import apps
 
 from a2a_console.admin.access.api_key_admin import ApiKeyAdmin
 from a2a_console.admin.access.audit_admin import AuditEntryAdmin
+from a2a_console.admin.access.budget_admin import BudgetAdmin, BudgetUseAdmin
 from a2a_console.admin.access.grant_admin import GrantAdmin
 from a2a_console.admin.access.privacy_admin import HoldAdmin, TenantRetentionAdmin
 from a2a_console.admin.agents.agent_admin import AgentSwitchAdmin
@@ -33,6 +34,8 @@ __all__ = [
     "AgentSwitchAdmin",
     "ApiKeyAdmin",
     "AuditEntryAdmin",
+    "BudgetAdmin",
+    "BudgetUseAdmin",
     "ConfigAdmin",
     "ContextAdmin",
     "DeliveryAdmin",

@@ -5,12 +5,14 @@ from django.views.generic import RedirectView
 from rest_framework.routers import SimpleRouter
 
 from a2a_console.api.agents import AgentViewSet
+from a2a_console.api.budgets import BudgetUseViewSet, BudgetViewSet
 from a2a_console.api.bulk import TaskBulkViewSet
 from a2a_console.api.contexts import ContextViewSet
 from a2a_console.api.keys import KeyViewSet
 from a2a_console.api.runs import RunViewSet
 from a2a_console.api.statistics import StatisticsViewSet
 from a2a_console.api.tasks import TaskViewSet
+from a2a_console.api.usage import UsageViewSet
 from a2a_console.api.views import DescriptionView, NowhereView, show_docs
 from a2a_console.api.waiting import TaskAnswerViewSet, WaitingViewSet
 from a2a_console.api.webhooks.configs import ConfigViewSet
@@ -28,7 +30,10 @@ router.register("waiting", WaitingViewSet, basename="waiting")
 router.register("contexts", ContextViewSet, basename="context")
 router.register("runs", RunViewSet, basename="run")
 router.register("workers", WorkerViewSet, basename="worker")
+router.register("budgets", BudgetViewSet, basename="budget")
+router.register("budget-uses", BudgetUseViewSet, basename="budget-use")
 router.register("statistics", StatisticsViewSet, basename="statistics")
+router.register("usage", UsageViewSet, basename="usage")
 router.register("keys", KeyViewSet, basename="key")
 router.register("webhooks/configs", ConfigViewSet, basename="webhook-config")
 router.register("webhooks/deliveries", DeliveryViewSet, basename="delivery")

@@ -13,10 +13,22 @@ from django.db.models.functions import Left
 from a2a_tasks.agents import versions as known_versions
 from a2a_tasks.agents.switches import ON, Switch
 from a2a_tasks.conf import conf
-from a2a_tasks.models import PARKED, AgentVersion, Event, Run, RunStatus, Step, Task, Worker
+from a2a_tasks.models import (
+    PARKED,
+    AgentVersion,
+    BudgetUse,
+    BudgetWindow,
+    Event,
+    Run,
+    RunStatus,
+    Step,
+    Task,
+    Worker,
+)
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import steps, switches, workers
+from a2a_tasks.store.budgets import write_amount
 
 __all__ = [
     "COUNTED",
@@ -97,11 +109,25 @@ class RunAt:
     #: The step in which it was parked last, and the key of the task whose end wakes it.
     parked_in: str = ""
     awaits: int | None = None
+    #: The key of the sum of a budget that has nothing left for it.
+    waits_for_budget: int | None = None
 
     @property
     def is_parked(self) -> bool:
         """True if it has given its slot back until it is woken."""
         return self.status == RunStatus.QUEUED and self.round >= PARKED
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpentSum:
+    """A sum of a budget that has nothing left: its key, the budget's name, and what was used of its limit."""
+
+    key: int
+    name: str
+    amounts: str
+    #: True if an operator is asked to allow more, and true if it begins anew at a time.
+    asks: bool
+    begins_anew: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +196,8 @@ class TaskFacts:
     nap: SleepingStep | None = None
     #: The id of the task whose end wakes a parked run.
     awaited: str = ""
+    #: The sum of a budget for which its parked run waits.
+    spent: SpentSum | None = None
     line: QueuePosition | None = None
     before: RunBefore | None = None
     #: The operators' settings of its agent.
@@ -196,6 +224,7 @@ def load_facts(task: int) -> TaskFacts | None:
         run=run,
         nap=_nap(task, run, now) if run and run.status == RunStatus.RUNNING else None,
         awaited=_find_awaited(run) if run and run.is_parked else "",
+        spent=_find_spent(run) if run and run.is_parked else None,
         line=_read_position(agent, run, now) if run and is_queued else None,
         before=_find_before(run) if run and is_queued else None,
         switch=switches.of(agent),
@@ -216,7 +245,8 @@ def _run(task: int, state: TaskState) -> RunAt | None:
 def _runs(rows: QuerySet[Run]) -> RunAt | None:
     columns = ("status", "queue", "share", "round", "attempt", "deaths", "shared_deaths", "worker")
     moments = ("due_at", "started_at", "lease_until", "ended_at")
-    found = list(rows.values("pk", *columns, *moments, "ordered_in", "parked_in", "awaits"))
+    waits = ("ordered_in", "parked_in", "awaits", "waits_for_budget")
+    found = list(rows.values("pk", *columns, *moments, *waits))
     if not found:
         return None
     first = found[0]
@@ -238,6 +268,21 @@ def _find_awaited(run: RunAt) -> str:
         return ""
     awaited = Task.objects.filter(pk=run.awaits).values_list("public_id", flat=True)
     return awaited.first() or ""
+
+
+def _find_spent(run: RunAt) -> SpentSum | None:
+    waits_for = run.waits_for_budget or 0
+    use = BudgetUse.objects.filter(pk=waits_for).select_related("budget").first()
+    if use is None:
+        return None
+    used, limit = use.used, use.budget.limit + use.allowed
+    return SpentSum(
+        key=use.pk,
+        name=use.budget.name,
+        amounts=f"{write_amount(used, use.budget)} of {write_amount(limit, use.budget)}",
+        asks=use.asked_at is not None,
+        begins_anew=use.budget.window != BudgetWindow.EVER,
+    )
 
 
 def _nap(task: int, run: RunAt, now: datetime.datetime) -> SleepingStep | None:

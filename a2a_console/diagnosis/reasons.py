@@ -58,6 +58,7 @@ class DiagnosisKind(enum.StrEnum):
     IDLE = "idle"  #: no run works on it and no question is open
     WORKING = "working"  #: a process is at work
     SLEEPING = "sleeping"  #: the agent waits in a step, in its process
+    BUDGET = "budget"  #: a budget has nothing left for it
     PARKED = "parked"  #: the agent waits in a step and holds no slot
     LOST = "lost"  #: its process sends no more heartbeats
     SCHEDULED = "scheduled"  #: the next attempt is due later
@@ -253,6 +254,16 @@ def _explain_queued(
     at: TaskFacts, run: RunAt, line: QueuePosition, host: HostRules
 ) -> Iterator[Reason]:
     attempt = f"attempt {run.attempt + 1}"
+    if at.spent and run.due_at > at.now:
+        anew = f"The budget begins anew in {duration(run.due_at - at.now)}, and then {attempt} goes on."
+        yield Reason(
+            kind=DiagnosisKind.BUDGET,
+            sentence=f"Waits, because the budget {at.spent.name} is spent: {at.spent.amounts}. It holds no slot.{_behind(run)}",
+            next=("An operator allows more in the inbox, or refuses it. " if at.spent.asks else "")
+            + (anew if at.spent.begins_anew else ""),
+            at=run.due_at if at.spent.begins_anew else None,
+            link=RowLink("a2a_tasks.budgetuse", at.spent.key),
+        )
     if run.is_parked and run.due_at > at.now:
         task = f"when the task {at.awaited} has ended or asks its client, and at the latest "
         yield Reason(

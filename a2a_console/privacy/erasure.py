@@ -19,7 +19,19 @@ from django.db.models import Case, Exists, F, OuterRef, Value, When
 from a2a_console.privacy.principal import Principal
 from a2a_tasks.audit import Action
 from a2a_tasks.audit.chain import redact
-from a2a_tasks.models import AuditEntry, AuditLink, Context, Held, Hold, Tally, Task, Usage
+from a2a_tasks.models import (
+    AuditEntry,
+    AuditLink,
+    Budget,
+    BudgetShare,
+    BudgetUse,
+    Context,
+    Held,
+    Hold,
+    Tally,
+    Task,
+    Usage,
+)
 from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL
@@ -136,6 +148,9 @@ def _forget(principal: Principal, done: Erasure) -> Erasure:
     if principal.tenant is None:
         _take_grants(principal)
         Tally.objects.filter(owner=principal.name).delete()
+        Budget.objects.filter(caller=principal.name).update(caller=done.name)
+        uses = BudgetUse.objects.filter(budget__share=BudgetShare.CALLER, subject=principal.name)
+        uses.update(subject=done.name)
         Hold.objects.filter(kind=Held.PRINCIPAL, name=principal.name).update(name=done.name)
         Hold.objects.filter(by__in=principal.names).update(by=done.name)
         Hold.objects.filter(released_by__in=principal.names).update(released_by=done.name)

@@ -25,6 +25,7 @@ __all__ = [
     "records",
     "export_rows",
     "whole",
+    "write_cells",
 ]
 
 COLUMNS = (
@@ -69,12 +70,15 @@ def keys_of(selection: Selection) -> Iterator[int]:
 
 
 def csv_text(found: Iterable[Record], *, heading: bool = False) -> str:
-    """Return lines of CSV (RFC 4180). A quote disarms formulas, since some of the text is untrusted."""
+    """Return lines of CSV, with the names of the columns first if `heading`."""
+    lines = ([record[name] for name in COLUMNS] for record in found)
+    return "".join(map(write_cells, [COLUMNS, *lines] if heading else lines))
+
+
+def write_cells(cells: Iterable[Any]) -> str:
+    """Return a line of CSV (RFC 4180). A quote disarms formulas, since some of the text is untrusted."""
     out = io.StringIO()
-    lines = csv.writer(out)
-    if heading:
-        lines.writerow(COLUMNS)
-    lines.writerows([_cell(record[name]) for name in COLUMNS] for record in found)
+    csv.writer(out).writerow(map(_cell, cells))
     return out.getvalue()
 
 

@@ -23,7 +23,7 @@ from a2a_project import startup
 from a2a_project.drain import drain_at_signals, stop_helpers
 from a2a_project.grpc_server.call import Calls
 from a2a_project.grpc_server.connection import REFUSALS, CallsOfConnection, Protocol
-from a2a_project.grpc_server.inbox import Budget
+from a2a_project.grpc_server.inbox import ByteQuota
 from a2a_project.grpc_server.places import ConnectionLimits
 from a2a_project.grpc_server.services import standard_handlers
 from a2a_project.operations import TABLE
@@ -81,13 +81,13 @@ class Server:
             asyncio.Event(),
         )
         self.message_size = max(int(conf.MAX_BODY_BYTES), MIN_MESSAGE)
-        self.unread = Budget(MESSAGES * self.message_size)
+        self.unread = ByteQuota(MESSAGES * self.message_size)
         self.full = ThrottledLogger(logger, "a gRPC connection was turned away")
         self._forget: process_lifetime.Unregister = lambda: None
         self._listening: asyncio.Server | None = None
 
     def _accept(self) -> Protocol:
-        unread = Budget(MESSAGES_OF_CONNECTION * self.message_size, self.unread)
+        unread = ByteQuota(MESSAGES_OF_CONNECTION * self.message_size, self.unread)
         return Protocol(self, CallsOfConnection(self._served, unread))
 
     async def listen(self, host: str, port: int) -> int:

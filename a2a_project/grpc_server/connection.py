@@ -20,7 +20,7 @@ from h2.errors import ErrorCodes
 from h2.events import PingAckReceived, StreamReset
 from h2.exceptions import FrameTooLargeError, ProtocolError
 
-from a2a_project.grpc_server.inbox import Budget, Inbox
+from a2a_project.grpc_server.inbox import ByteQuota, Inbox
 from a2a_project.grpc_server.places import TooManyConnections
 from a2a_tasks.bindings.grpc.call import GrpcCall, GrpcStatus, Handler
 from a2a_tasks.conf import conf
@@ -209,9 +209,9 @@ class Protocol(H2Protocol):
 class CallsOfConnection(AbstractHandler):
     """The calls of one connection."""
 
-    def __init__(self, served: dict[str, GrpcHandler], budget: Budget) -> None:
-        """`budget`: for the unread bytes of all its calls."""
-        self._served, self._budget = served, budget
+    def __init__(self, served: dict[str, GrpcHandler], quota: ByteQuota) -> None:
+        """`quota`: for the unread bytes of all its calls."""
+        self._served, self._quota = served, quota
         self.tasks: dict[Stream, asyncio.Task[None]] = {}
 
     def accept(
@@ -219,7 +219,7 @@ class CallsOfConnection(AbstractHandler):
     ) -> None:
         """Begin a call; one with unusable metadata is refused alone."""
         assert stream.id is not None  # noqa: S101 - for the types
-        inbox = Inbox(functools.partial(stream.connection.ack, stream.id), self._budget)
+        inbox = Inbox(functools.partial(stream.connection.ack, stream.id), self._quota)
         stream.buffer = inbox
         task = asyncio.get_running_loop().create_task(
             request_handler(

@@ -7,18 +7,18 @@ from collections.abc import Callable
 
 from grpclib.protocol import Buffer
 
-__all__ = ["Budget", "Inbox"]
+__all__ = ["ByteQuota", "Inbox"]
 
 
-class Budget:
+class ByteQuota:
     """The number of bytes that several holders may have together.
 
     A holder gets no more than is then left for others, so that a few cannot use up everything: one alone gets half of
     it, two get a third each.
     """
 
-    def __init__(self, limit: int, whole: Budget | None = None) -> None:
-        """`whole`: a budget in which this one is itself a holder."""
+    def __init__(self, limit: int, whole: ByteQuota | None = None) -> None:
+        """`whole`: a quota in which this one is itself a holder."""
         self._limit, self._whole = limit, whole
         self.used = 0
 
@@ -42,21 +42,21 @@ class Inbox(Buffer):
     """The unread bytes of one call, in place of grpclib's buffer.
 
     grpclib's has an object for each frame, and no limit: a message that is being read does not count in the windows of
-    HTTP/2. Here windows are always open, and a call that exceeds the budget is refused.
+    HTTP/2. Here windows are always open, and a call that exceeds the quota is refused.
     """
 
-    def __init__(self, acknowledge: Callable[[int], None], budget: Budget) -> None:
-        self._acknowledge, self._budget = acknowledge, budget
+    def __init__(self, acknowledge: Callable[[int], None], quota: ByteQuota) -> None:
+        self._acknowledge, self._quota = acknowledge, quota
         self._data, self._ended, self._changed = bytearray(), False, asyncio.Event()
-        #: Bytes were dropped, because they exceeded the budget.
+        #: Bytes were dropped, because they exceeded the quota.
         self.overflowed = False
 
     def add(self, data: bytes, ack_size: int) -> None:
-        """Keep what has come. Beyond the budget all is dropped, also what comes later."""
+        """Keep what has come. Beyond the quota all is dropped, also what comes later."""
         self._acknowledge(ack_size)
         if self._ended:
             return
-        if self._budget.take(len(data), len(self._data)):
+        if self._quota.take(len(data), len(self._data)):
             self._data += data
             self._changed.set()
         else:
@@ -89,4 +89,4 @@ class Inbox(Buffer):
 
     def _release(self, size: int) -> None:
         del self._data[:size]
-        self._budget.give_back(size)
+        self._quota.give_back(size)

@@ -1,4 +1,4 @@
-"""The cache of operators' switches and of announced versions of agents in this process.
+"""The cache of operators' switches and budgets, and of announced versions of agents, in this process.
 
 It is read again after A2A_CREDENTIAL_SECONDS, or at a hint.
 
@@ -18,6 +18,7 @@ from a2a_tasks import pubsub
 from a2a_tasks.agents import switches, versions
 from a2a_tasks.conf import conf
 from a2a_tasks.outages import ThrottledLogger
+from a2a_tasks.store import budgets
 from a2a_tasks.store import switches as stored
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.versions import read_versions
@@ -50,8 +51,9 @@ async def fresh() -> None:
 
 
 def refresh() -> None:
-    """Read switches and announced versions now, in a thread that has a connection to the database."""
+    """Read switches, budgets and announced versions now, in a thread that has a connection to the database."""
     switches.put(stored.read_switches())
+    budgets.put(budgets.read_budgets())
     if not conf.ENVIRONMENT:  # a worker in an environment serves no requests
         versions.put(read_versions())
 
@@ -77,6 +79,7 @@ def forget(**_: object) -> None:
     """Clear the cache, as in a new process."""
     _Cache.until = 0.0
     switches.put({})
+    budgets.put(())
     versions.put({})
 
 

@@ -51,6 +51,9 @@ class Journal:
     async def load(self, name: str) -> None:
         """Load the results of earlier attempts into `results`. It is called before every step, with its name."""
 
+    async def admit(self, name: str) -> None:
+        """Wait until budgets allow the work of a step. Raises the reason why the agent may spend no more."""
+
     async def keep(self, name: str, result: str) -> None:
         """Store a result; when this returns, every later attempt will find it."""
         self.results[name] = result
@@ -59,8 +62,11 @@ class Journal:
         """Take a report of the usage of models, from any thread. The subclass of the host begins to store it."""
         self.reports.append(spent)
 
-    async def confirm(self) -> None:
-        """Wait until all that was reported is stored. Raises the reason why the agent may spend no more."""
+    async def confirm(self, *, has_steps: bool = False) -> None:
+        """Wait until all that was reported is stored. Raises the reason why the agent may spend no more.
+
+        `has_steps`: the agent has begun a step, in a process of its own.
+        """
 
     async def clock(self) -> float:
         """Return the seconds since the epoch, by a clock that all attempts share."""
@@ -136,10 +142,15 @@ class DurableStep:
         name: str,
         work: Callable[[], Any],
         used: Callable[[Any], None] = lambda _: None,
+        *,
+        is_done: bool = False,
     ) -> None:
-        """Make a step; `used` is called with it when it is awaited or waited for."""
+        """Make a step; `used` is called with it when it is awaited or waited for.
+
+        `is_done`: its work was done before, and it is kept whatever budgets allow.
+        """
         self.name, self._journal, self._loop, self._work = name, journal, loop, work
-        self._used = used
+        self._used, self._is_done = used, is_done
 
     def __await__(self) -> Generator[Any, None, Any]:
         self._used(self)
@@ -149,6 +160,8 @@ class DurableStep:
         kept = await self._journal.begin(self.name)
         if kept is None:
             try:
+                if not self._is_done:
+                    await self._journal.admit(self.name)
                 with begin_step(self.name):
                     kept = as_json(self.name, await self._call())
                 await self._journal.keep(self.name, kept)
@@ -169,6 +182,8 @@ class DurableStep:
         kept = self._wait(lambda: self._journal.begin(self.name))
         if kept is None:
             try:
+                if not self._is_done:
+                    self._wait(lambda: self._journal.admit(self.name))
                 with begin_step(self.name):
                     kept = result = as_json(self.name, self._call_here())
                 self._wait(lambda: self._journal.keep(self.name, result))

@@ -81,6 +81,14 @@ class Action(StrEnum):
         "agent.move",
         "the conversations of one version of an agent were moved to another: its slug",
     )
+    BUDGET_CREATE = "budget.create", "a budget was made: its name"
+    BUDGET_CHANGE = "budget.change", "a budget was changed: its name"
+    BUDGET_DELETE = "budget.delete", "a budget was deleted: its name"
+    BUDGET_ALLOW = (
+        "budget.allow",
+        "an operator allowed more than the limit of a budget: its name",
+    )
+    BUDGET_REFUSE = "budget.refuse", "an operator allowed no more of a budget: its name"
     CARD_KEYS_CHANGE = "card_keys.change", "the file of keys that sign cards was written: its name"
     USER_CREATE = "user.create", "a Django user was made: `user:<number>`"
     USER_CHANGE = "user.change", "a Django user was changed: `user:<number>`"
@@ -118,6 +126,8 @@ HOST_WIDE = frozenset(
         *(Action.AGENT_ENABLE, Action.AGENT_DISABLE, Action.AGENT_DRAIN),
         *(Action.AGENT_LIMIT, Action.AGENT_QUEUE, Action.AGENT_VERSION, Action.AGENT_MOVE),
         *(Action.AGENT_ANNOUNCE, Action.ANNOUNCEMENT_REFUSED, Action.AGENT_FORGET),
+        *(Action.BUDGET_CREATE, Action.BUDGET_CHANGE, Action.BUDGET_DELETE),
+        *(Action.BUDGET_ALLOW, Action.BUDGET_REFUSE),
         *(Action.GRANT_ADD, Action.GRANT_REMOVE, Action.HOLD_SET, Action.HOLD_RELEASE),
         *(Action.USER_CREATE, Action.USER_CHANGE, Action.USER_DELETE),
         *(Action.GROUP_CREATE, Action.GROUP_CHANGE, Action.GROUP_DELETE),

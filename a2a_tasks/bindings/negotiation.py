@@ -32,6 +32,7 @@ from a2a_tasks.protocol.mounts import MOUNTS, Mount
 from a2a_tasks.protocol.sse import read_event_id
 from a2a_tasks.protocol.versions import SUPPORTED, read_version
 from a2a_tasks.signatures import ring
+from a2a_tasks.telemetry.log_context import LogContext, bind
 from a2a_tasks.telemetry.observed_request import ObservedRequest
 
 __all__ = [
@@ -163,6 +164,7 @@ def negotiate(
         request_id=request_id_of(request.header("x-request-id")),
         base_url=request.base_url,
     )
+    bind(LogContext(call.request_id, agent=agent.slug, tenant=caller.tenant))
     return NegotiatedRequest(dialect, call, headers)
 
 

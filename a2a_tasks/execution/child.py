@@ -65,6 +65,7 @@ from a2a_tasks.execution.run_log_handler import current, install
 from a2a_tasks.execution.run_threads import RunThreads
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_kept
+from a2a_tasks.telemetry import log_context, printed_lines
 
 __all__ = ["main"]
 
@@ -85,6 +86,10 @@ class AskingJournal(Journal):
         """Read the stored results before each step, since an aborted write may have succeeded."""
         self.results.update(await self._ask("load", name))
 
+    async def admit(self, name: str) -> None:
+        """Ask the runner whether budgets allow the work of a step, and wait for it."""
+        await self._ask("admit", name)
+
     async def keep(self, name: str, result: str) -> None:
         """Store a step's result through the runner, after all earlier output."""
         await self._ask("keep", name, result)
@@ -103,9 +108,9 @@ class AskingJournal(Journal):
         """Send a report of usage to the runner at once."""
         self._tell(Reported(spent))
 
-    async def confirm(self) -> None:
+    async def confirm(self, *, has_steps: bool = False) -> None:
         """Wait until the runner has written all reports of usage."""
-        await self._ask("confirm")
+        await self._ask("confirm", has_steps or bool(self._begun))
 
     async def clock(self) -> float:
         """Return the time of the database's clock."""
@@ -273,12 +278,10 @@ class HostedTurn:
     """The turn that this process executes."""
 
     def __init__(self, host: RunnerPipe, carry: StartRun) -> None:
-        self._host, self._agent = host, carry.agent
-        self._threads = RunThreads(carry.agent)
-        loop, journal = (
-            asyncio.get_running_loop(),
-            AskingJournal(self._ask, self._tell, self._threads),
-        )
+        log_context.bind(carry.log_context)
+        self._host, self._agent, self._threads = host, carry.agent, RunThreads(carry.agent)
+        loop = asyncio.get_running_loop()
+        journal = AskingJournal(self._ask, self._tell, self._threads)
         self.turn = Turn(
             **carry.about(),
             history=Later(lambda: self._ask("history"), loop),
@@ -389,6 +392,7 @@ def main(descriptor: int, parent: int) -> None:
         # Supervisors signal the whole group, but the runner decides. SIG_IGN would be inherited by other programs.
         signal.signal(signum, lambda *_: None)
     django.setup()
+    printed_lines.log_printed_lines()
     install()
     asyncio.run(_serve(socket.socket(fileno=descriptor)))
 

@@ -7,22 +7,25 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from a2a_tasks.agents.emission import StatusUpdate
 from a2a_tasks.agents.steps import Journal
 from a2a_tasks.agents.usage import UsageReport
+from a2a_tasks.conf import conf
 from a2a_tasks.execution.meter import Meter
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.run_threads import RunThreads
 from a2a_tasks.execution.turns import find_reach
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
-from a2a_tasks.store import steps
+from a2a_tasks.protocol.values import Part, TaskState
+from a2a_tasks.store import budgets, steps
 from a2a_tasks.store.db import (
     AGAIN_SECONDS,
     retry_until_answered,
     run_in_thread,
     run_to_completion,
 )
-from a2a_tasks.store.parking import Parking, park
+from a2a_tasks.store.parking import LAST_SECOND, Parking, park
 from a2a_tasks.store.records import ClaimedRun, StepResult
 from a2a_tasks.store.tasks import find_state
 from a2a_tasks.telemetry.run_counters import replayed_steps
@@ -51,8 +54,11 @@ class StoredJournal(Journal):
         self._run, self._recorder, self._holds, self._leave = run, recorder, holds, leave
         self.parks, self.task = leave is not None, asyncio.current_task()
         self._threads = threads or RunThreads(run.scope.agent)
-        self._meter = meter or Meter(run)
+        #: The meter of the run.
+        self.meter = meter or Meter(run)
         self._loaded, self._store = False, asyncio.Lock()
+        #: The steps that wait for a budget.
+        self._held: set[str] = set()
 
     async def load(self, name: str) -> None:
         """Wait for the reports of usage, and read the turn's steps, unless they were read already. Raises Overloaded, BudgetSpent.
@@ -61,7 +67,7 @@ class StoredJournal(Journal):
         next heartbeat extends the lease, or finds it lost, and the agent is stopped.
         """
         failpoint("worker.step_begins")
-        await self._meter.check(name)
+        await self.meter.look()
         async with self._store:
             if not self._loaded:
                 turn = (self._run.task, self._run.input_number)
@@ -78,6 +84,33 @@ class StoredJournal(Journal):
         if name in self.results:
             replayed_steps.labels(self._run.scope.agent).inc()
 
+    async def admit(self, name: str) -> None:
+        """Wait in this step until no budget holds the work up. Raises BudgetSpent, LeaseLost, Overloaded.
+
+        The run is parked for the wait, if that is possible and no other step is under way.
+        """
+        await self._pass_budgets(name, may_park=True)
+
+    async def _pass_budgets(self, name: str, *, may_park: bool) -> None:
+        told = False
+        self._held.add(name)
+        try:
+            while spent := await self.meter.look():
+                waiting = functools.partial(
+                    run_to_completion, budgets.begin_wait, spent[0], self._run.task
+                )
+                use = await retry_until_answered(waiting, repeatable=True)
+                if not told and self._recorder.state not in TERMINAL | INTERRUPTED:
+                    text = f"{budgets.tell(spent[0])} The work waits."
+                    self._recorder.emit(StatusUpdate(TaskState.WORKING, (Part(text=text),)))
+                    told = True
+                if may_park and self._begun - self.results.keys() <= self._held:
+                    until = spent[0].until.timestamp() if spent[0].until else LAST_SECOND
+                    await self.park(name, until, budget=use)
+                await asyncio.sleep(float(conf.POLL_SECONDS))
+        finally:
+            self._held.discard(name)
+
     async def look(self, agent: str, task_id: str) -> tuple[int, str] | None:
         """Find a task of the caller; an empty agent is this one. Raises Overloaded."""
         reach = find_reach(self._run, agent)
@@ -85,7 +118,9 @@ class StoredJournal(Journal):
             functools.partial(run_in_thread, find_state, reach, task_id), repeatable=True
         )
 
-    async def park(self, name: str, until: float, awaits: int | None = None) -> None:
+    async def park(
+        self, name: str, until: float, awaits: int | None = None, budget: int | None = None
+    ) -> None:
         """Park the run, after all earlier events, and stop the agent. Raises LeaseLost, Overloaded.
 
         Returns if the run may not be parked, or not now: its task has ended, or asks the client.
@@ -93,17 +128,19 @@ class StoredJournal(Journal):
         if self._leave is None or self._recorder.state in TERMINAL | INTERRUPTED:
             return
         await self._recorder.wait_written()
-        parking = Parking(self._run, name, until, self._recorder.said, awaits)
-        await retry_until_answered(
+        parking = Parking(self._run, name, until, self._recorder.said, awaits, budget)
+        parked = await retry_until_answered(
             functools.partial(run_to_completion, park, parking), repeatable=True
         )
+        if not parked:
+            return
         self._leave()
         await asyncio.Event().wait()  # it is cancelled
 
     async def keep(self, name: str, result: str) -> None:
         """Write a result, after all earlier events and reports of usage. Raises LeaseLost, Overloaded."""
         await self._recorder.wait_written()
-        await self._meter.settle()
+        await self.meter.settle()
         writing = asyncio.ensure_future(self._write(name, result))
         # If the caller was cancelled, asyncio would log the unretrieved exception at garbage collection.
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -124,11 +161,17 @@ class StoredJournal(Journal):
 
     def report(self, spent: UsageReport) -> None:
         """Begin to write a report of usage. Thread-safe."""
-        self._meter.report(spent)
+        self.meter.report(spent)
 
-    async def confirm(self) -> None:
-        """Wait until all reports of usage are written. Raises BudgetSpent."""
-        await self._meter.check()
+    async def confirm(self, *, has_steps: bool = False) -> None:
+        """Wait until all reports of usage are written. Raises BudgetSpent.
+
+        An agent without steps then waits for budgets that have nothing left; another one waits before its next step.
+        """
+        if has_steps or self._begun:
+            await self.meter.look()
+        else:
+            await self._pass_budgets("", may_park=False)
 
     async def clock(self) -> float:
         """Return the time of the database's clock. Raises Overloaded."""

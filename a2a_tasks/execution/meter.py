@@ -1,4 +1,4 @@
-"""The meter of a run: it writes the usage of models that the agent reports, and stops an agent whose budget is spent."""
+"""The meter of a run: it writes the usage of models that the agent reports, and asks what budgets allow."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from a2a_tasks.agents.faults import BudgetSpent
 from a2a_tasks.agents.later import is_running_here
 from a2a_tasks.agents.usage import UsageReport
 from a2a_tasks.execution.turns import read_run_request
-from a2a_tasks.store.db import retry_until_answered
-from a2a_tasks.store.records import ClaimedRun, UsageEntry
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.store import budgets
+from a2a_tasks.store.budgets import Amounts, SpentBudget
+from a2a_tasks.store.db import retry_until_answered, run_in_thread, run_to_completion
+from a2a_tasks.store.prices import find_cost
+from a2a_tasks.store.records import ClaimedRun, Spender, UsageEntry
 from a2a_tasks.store.usage import write_batched
 from a2a_tasks.telemetry.run_counters import count_usage
 
@@ -22,6 +26,8 @@ __all__ = ["Meter"]
 logger = logging.getLogger("turn.usage")
 #: Most reports of a run that wait for the database, and most in one transaction.
 MAX_WAITING, PORTION = 10_000, 100
+#: Seconds between two looks at the time that a run has taken, where a budget limits it.
+WATCH_SECONDS = 1.0
 
 
 class Meter:
@@ -32,16 +38,35 @@ class Meter:
     """
 
     def __init__(self, run: ClaimedRun) -> None:
-        self._run, self._caller = run, read_run_request(run.request or "{}").principal
+        request = read_run_request(run.request or "{}")
+        self._run = run
+        self._spender = Spender(run.scope.agent, request.tenant, request.principal, run.task)
         self._loop = asyncio.get_running_loop()
         self._waiting: list[UsageEntry] = []
         self._flusher: asyncio.Task[None] | None = None
+        #: The time up to which the work of the run is charged.
+        self._charged_until = self._loop.time()
+        self._watcher: asyncio.Task[None] | None = None
+        #: It ends the agent once a budget refuses the work of the run.
+        self.limit = asyncio.timeout(None)
         #: The reason why the run may spend no more.
-        self.spent: BudgetSpent | None = None
+        self.refusal: BudgetSpent | None = None
+
+    def start(self) -> None:
+        """Begin to watch the time of the run, if a budget limits it."""
+        if budgets.limit_time(self._spender):
+            self._watcher = asyncio.create_task(self._watch())
+
+    async def close(self) -> None:
+        """Write all reports, and the time that the run has taken. Raises TransactionRefused, Overloaded."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+        await self.settle()
+        await self._charge_time()
 
     def report(self, used: UsageReport) -> None:
         """Take a report, and begin to write it. Thread-safe."""
-        entry = UsageEntry(self._run, self._caller, used)
+        entry = UsageEntry(self._run, self._spender, used)
         if is_running_here(self._loop):
             self._take(entry)
         else:
@@ -67,24 +92,54 @@ class Meter:
             try:
                 writing = functools.partial(write_batched, portion)
                 await retry_until_answered(writing, repeatable=True)
-            except BudgetSpent as spent:  # the reports are written
-                self.spent = spent
+            except BudgetSpent as refusal:  # the reports are written
+                self._refuse(refusal)
             del self._waiting[: len(portion)]
             for entry in portion:
                 used = entry.report
                 counts = used.input_tokens, used.output_tokens
-                count_usage(self._run.scope.agent, used.model, *counts, used.cost, used.currency)
+                count_usage(self._run.scope.agent, used.model, *counts, *find_cost(used))
 
     async def settle(self) -> None:
         """Wait until all reports are written. Raises TransactionRefused."""
         while self._waiting:
             await asyncio.shield(self._begin_flush())
 
-    async def check(self, step: str = "") -> None:
-        """Wait until all reports are written, then check that the run may go on, with the step of this name.
+    async def look(self) -> list[SpentBudget]:
+        """Wait until all reports are written; return the budgets for which the run has to wait.
 
-        It is called before every step, and by `await turn.usage(...)`. Raises BudgetSpent.
+        It is called before every step, and by `await turn.usage(...)`. Raises BudgetSpent if a budget refuses the work.
         """
         await self.settle()
-        if self.spent is not None:
-            raise self.spent
+        if self.refusal is not None:
+            raise self.refusal
+        if not budgets.list_in_force(self._spender):
+            return []
+        await self._charge_time()
+        reading = functools.partial(run_in_thread, budgets.find_spent, self._spender)
+        spent = await retry_until_answered(reading, repeatable=True)
+        for one in spent:
+            if one.refuses:
+                raise self._refuse(BudgetSpent(budgets.tell(one)))
+        return spent
+
+    def _refuse(self, refusal: BudgetSpent) -> BudgetSpent:
+        """Stop the agent, which may have caught the exception, or may not have waited for it."""
+        if self.refusal is None:
+            self.refusal = refusal
+            with contextlib.suppress(RuntimeError):  # the agent has not begun, or has ended
+                self.limit.reschedule(self._loop.time())
+        return self.refusal
+
+    async def _charge_time(self) -> None:
+        if budgets.limit_time(self._spender):
+            now = self._loop.time()
+            amounts, self._charged_until = Amounts(seconds=now - self._charged_until), now
+            await run_to_completion(budgets.charge, self._spender, amounts)
+
+    async def _watch(self) -> None:
+        while self.refusal is None:
+            await asyncio.sleep(WATCH_SECONDS)
+            # Without a database, the next look charges the time.
+            with contextlib.suppress(BudgetSpent, Overloaded):
+                await self.look()

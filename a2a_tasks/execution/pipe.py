@@ -18,6 +18,8 @@ from a2a_tasks.agents.usage import UsageReport
 from a2a_tasks.caller import Caller
 from a2a_tasks.conversation_changes import ConversationChanges
 from a2a_tasks.execution.run_log_handler import LogLine as Line
+from a2a_tasks.telemetry import log_context
+from a2a_tasks.telemetry.log_context import LogContext
 
 __all__ = [
     "Answer",
@@ -60,17 +62,19 @@ class StartRun:
     extensions: tuple[str, ...]
     by_operator: bool
     seed: str
+    log_context: LogContext
 
     @classmethod
     def of(cls, agent: str, turn: Turn) -> StartRun:
         """Return the message for a turn; the process asks for further data later."""
-        names = cls.__match_args__[1:-1]
+        names = cls.__match_args__[1:-2]
         seed = turn._seed  # noqa: SLF001 - private to agents
-        return cls(agent, **{name: getattr(turn, name) for name in names}, seed=seed)
+        about = {name: getattr(turn, name) for name in names}
+        return cls(agent, **about, seed=seed, log_context=log_context.current())
 
     def about(self) -> dict[str, Any]:
         """Return the arguments for the Turn."""
-        return {name: getattr(self, name) for name in self.__match_args__[1:]}
+        return {name: getattr(self, name) for name in self.__match_args__[1:-1]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,7 +244,9 @@ class ProcessRun:
             case "conversation":
                 name, *arguments = ask.arguments
                 return await self._turn.conversation.read(name, *arguments)
-            case "keep" | "park" | "look" | "confirm":
+            case "confirm":
+                return await journal.confirm(has_steps=ask.arguments[0])
+            case "admit" | "keep" | "park" | "look":
                 return await getattr(journal, ask.what)(*ask.arguments)
             case _:
                 return await journal.clock()

@@ -14,13 +14,13 @@ import threading
 from collections.abc import Callable
 
 from a2a_tasks.conf import conf
-from a2a_tasks.execution.redaction import redact
 from a2a_tasks.execution.run_log_handler import LogLine
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.store import run_lines
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.records import ClaimedRun
 from a2a_tasks.store.run_lines import MAX_LENGTH, RunLogLine
+from a2a_tasks.telemetry.redaction import redact
 
 __all__ = ["RunLogWriter", "RunLog"]
 

@@ -36,7 +36,7 @@ from a2a_tasks.execution.run_log import RunLogWriter
 from a2a_tasks.execution.run_log_handler import current, install
 from a2a_tasks.execution.secrets import StoredSecrets
 from a2a_tasks.execution.slots import Slots
-from a2a_tasks.execution.turns import turn_of
+from a2a_tasks.execution.turns import bind_log_context, turn_of
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
@@ -347,6 +347,7 @@ class Runner:
     async def _execute(self, carried: ActiveRun) -> str:
         """Execute a run; return the outcome for the metrics."""
         run = carried.assignment
+        bind_log_context(run)
         conversation = StoredConversation(run)
         meter = Meter(run)
         recorder = Recorder(run, conversation, meter)
@@ -358,7 +359,8 @@ class Runner:
         log = self._notebook.open(run)
         current.set(log)  # for this task, and for tasks and threads that the agent starts
         try:
-            end = await self._listen_to(carried, turn, recorder)
+            meter.start()
+            end = await self._listen_to(carried, turn, recorder, journal)
             failpoint("worker.agent_returned")
             carried.ending = True
             recorder.finish(end)
@@ -386,12 +388,17 @@ class Runner:
         finally:
             turn._stop()  # noqa: SLF001 - wake its waiting threads
             log.close()
-            with contextlib.suppress(TransactionRefused):
-                await meter.settle()  # it was spent, however the run ended
+            with contextlib.suppress(TransactionRefused, Overloaded):
+                await meter.close()  # it was spent, however the run ended
         return "crashed"
 
-    async def _listen_to(self, carried: ActiveRun, turn: Turn, recorder: Recorder) -> RunEnd:
-        """Record the agent's values to its end. Raises CancelledError if it was stopped, however it reacted."""
+    async def _listen_to(
+        self, carried: ActiveRun, turn: Turn, recorder: Recorder, journal: StoredJournal
+    ) -> RunEnd:
+        """Record the agent's values to its end, or until a budget stops it.
+
+        Raises CancelledError if the run was stopped, however the agent reacted.
+        """
         run = carried.assignment
         agent = registry.find_own(run.scope.agent)
         try:
@@ -399,7 +406,9 @@ class Runner:
                 raise AgentError("The agent is no longer hosted here.")
             if run.attempt > 1 and agent.after_crash == "fail":
                 return self._not_again(recorder)
-            async with contextlib.aclosing(self._run_agent(agent, turn, carried)) as values:
+            await journal.admit("")
+            values = self._run_agent(agent, turn, carried)
+            async with journal.meter.limit, contextlib.aclosing(values):
                 await recorder.record(values, agent, turn, carried.threads)
             carried.threads.check()
             turn._unused.tell(type(agent).__module__, agent.run)  # noqa: SLF001 - warnings for the author
@@ -419,7 +428,7 @@ class Runner:
                 raise asyncio.CancelledError from fault
             if isinstance(fault, ProcessDied):
                 raise
-            return self._fail(run, recorder, fault)
+            return self._fail(run, recorder, journal.meter.refusal or fault)
         return RunEnd()
 
     def _run_agent(self, agent: Agent, turn: Turn, carried: ActiveRun) -> AsyncGenerator[Any, None]:

@@ -10,12 +10,12 @@ import msgspec
 from a2a_tasks.agents.content import data
 from a2a_tasks.agents.emission import StatusUpdate, ToolEvent
 from a2a_tasks.agents.host_extensions import TOOL_EVENTS
-from a2a_tasks.execution.redaction import redact, redact_value
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_json
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.db import retry_until_answered, run_in_thread
 from a2a_tasks.store.event_log import read_tool_bodies
+from a2a_tasks.telemetry.redaction import redact, redact_value
 
 __all__ = ["ToolEvents"]
 

@@ -25,8 +25,17 @@ from a2a_tasks.protocol.values import UNSET, Message, Task, TaskState
 from a2a_tasks.store.db import retry_until_answered, run_in_thread
 from a2a_tasks.store.records import ClaimedRun
 from a2a_tasks.store.tasks import ReferencesTooLarge, brief, find, find_before, references
+from a2a_tasks.telemetry import log_context
+from a2a_tasks.telemetry.log_context import LogContext
 
-__all__ = ["RunRequest", "find_reach", "run_request", "read_run_request", "turn_of"]
+__all__ = [
+    "RunRequest",
+    "bind_log_context",
+    "find_reach",
+    "run_request",
+    "read_run_request",
+    "turn_of",
+]
 
 _message = msgspec.json.Decoder(Message).decode
 
@@ -42,6 +51,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scopes: tuple[str, ...] = ()
     #: True if an operator sent the message in the caller's place.
     by_operator: bool = False
+    #: The id that the client or the proxy gave the request, for the log.
+    request_id: str = ""
 
 
 read_run_request = msgspec.json.Decoder(RunRequest).decode
@@ -53,6 +64,7 @@ def run_request(
     extensions: tuple[str, ...],
     *,
     by_operator: bool = False,
+    request_id: str = "",
 ) -> str:
     """Return the data of a request without its message, as JSON for the run's row."""
     return write(
@@ -64,6 +76,7 @@ def run_request(
             tenant=caller.tenant,
             scopes=tuple(sorted(caller.scopes)),
             by_operator=by_operator,
+            request_id=request_id,
         )
     ).decode()
 
@@ -77,6 +90,14 @@ def find_reach(run: ClaimedRun, slug: str = "") -> OwnerScope:
     agent, request = registry.find_hosted(slug), read_run_request(run.request or "{}")
     shares = agent is not None and is_shared(agent)
     return scope_in(run.scope.tenant, request.principal, slug, shared=shares)
+
+
+def bind_log_context(run: ClaimedRun) -> None:
+    """Let log lines of the present task, and of what it starts, name the run."""
+    request_id, scope = read_run_request(run.request or "{}").request_id, run.scope
+    log_context.bind(
+        LogContext(request_id, run.task_id, scope.agent, run.run, run.attempt, scope.tenant)
+    )
 
 
 def turn_of(

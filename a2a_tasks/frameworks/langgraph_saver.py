@@ -25,6 +25,7 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 
 from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.agents.later import is_running_here
+from a2a_tasks.agents.steps import DurableStep
 from a2a_tasks.conf import conf
 from a2a_tasks.frameworks.langgraph_messages import drop_files
 from a2a_tasks.frameworks.langgraph_output import GraphOutput
@@ -295,7 +296,9 @@ class TurnSaver(InMemorySaver):
                 return stored
 
             self._count += 1
-            await self._turn.step(f"checkpoint {self._count}", take)
+            name, journal = f"checkpoint {self._count}", self._turn._journal  # noqa: SLF001 - private to agents
+            await DurableStep(journal, self._loop, name, take, is_done=True)
+            await journal.admit(name)
             self._output.tell_calls(belongs)
             self._apply(change)
 

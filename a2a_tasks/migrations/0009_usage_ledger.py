@@ -17,6 +17,8 @@ COPIED = uuid.UUID("6a1f4ad5-7a1c-4c55-9a0e-0c1b6c6f2f10")
 MARKED = '{"urn:a2a-host:usage":'
 LIVE = ["queued", "running"]
 SLICE = 500
+#: The code of ISO 4217 for no currency: earlier versions left it to the agent.
+NO_CURRENCY = "XXX"
 
 
 def copy_sums(apps, schema):
@@ -59,6 +61,7 @@ def make_row(Usage, task, model, used, seed, at):
         output_tokens=used.get("outputTokens", 0),
         cached_tokens=used.get("cachedTokens", 0),
         cost=None if cost is None else Decimal(str(cost)),
+        currency="" if cost is None else NO_CURRENCY,
         at=at,
     )
 

@@ -8,6 +8,14 @@ from a2a_tasks.models.agent_version import AgentVersion
 from a2a_tasks.models.api_key import ApiKey
 from a2a_tasks.models.assignment import Assignment, Waiting
 from a2a_tasks.models.audit import AuditEntry, AuditLink, AuditSeal
+from a2a_tasks.models.budget import (
+    Budget,
+    BudgetAction,
+    BudgetShare,
+    BudgetUnit,
+    BudgetUse,
+    BudgetWindow,
+)
 from a2a_tasks.models.context import Context
 from a2a_tasks.models.conversation import (
     ConversationItem,
@@ -38,6 +46,12 @@ __all__ = [
     "AuditEntry",
     "AuditLink",
     "AuditSeal",
+    "Budget",
+    "BudgetAction",
+    "BudgetShare",
+    "BudgetUnit",
+    "BudgetUse",
+    "BudgetWindow",
     "Context",
     "ConversationItem",
     "ConversationList",

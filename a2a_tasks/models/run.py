@@ -64,6 +64,8 @@ class Run(models.Model):
     said = models.IntegerField(default=0, db_default=0)
     #: The key of the task whose end wakes it; null = only `due_at` does.
     awaits = models.BigIntegerField(null=True)
+    #: The key of the sum of a budget (`BudgetUse`) that has nothing left for it; null = none, or it is not parked any more.
+    waits_for_budget = models.BigIntegerField(null=True)
     due_at = models.DateTimeField(db_default=Now())
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
@@ -100,6 +102,11 @@ class Run(models.Model):
             models.Index("due_at", name="run_parked", condition=IS_PARKED),
             models.Index(
                 "awaits", name="run_awaiting", condition=IS_PARKED & Q(awaits__isnull=False)
+            ),
+            models.Index(
+                "waits_for_budget",
+                name="run_waits_for_budget",
+                condition=IS_PARKED & Q(waits_for_budget__isnull=False),
             ),
             models.Index(
                 "ordered_in",

@@ -36,7 +36,7 @@ class Usage(models.Model):
     cached_tokens = models.BigIntegerField()
     #: Null = unknown.
     cost = models.DecimalField(max_digits=24, decimal_places=12, null=True, blank=True)
-    #: The currency of the cost; empty = unknown, in rows from before the ledger.
+    #: The currency of the cost; empty = the cost is unknown. `XXX`: the row is from before the ledger.
     currency = models.CharField(max_length=3, blank=True, default="")
     at = models.DateTimeField(db_default=Now())
 

@@ -10,6 +10,7 @@ from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.turns import run_request
 from a2a_tasks.operations.agent_versions import MessageRoute, find_route
 from a2a_tasks.operations.backpressure import queue_limit, tenant_limit
+from a2a_tasks.operations.budget_limit import check_budgets
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.operations.files import store_large_files
@@ -83,6 +84,7 @@ async def accept(
     too late; KeyTaken; Overloaded and RateLimited.
     """
     await tenant_limit.admit(call.caller.quota_key)
+    await check_budgets(call.agent.slug, call.caller)
     new_context = request.message.context_id or str(uuid.uuid4())
     for _ in range(MAX_ATTEMPTS):
         with contextlib.suppress(VersionMoved):
@@ -195,7 +197,13 @@ def _make_new_task(
         opening=title_of(stored),
         queue=route.queue,
         share=call.caller.quota_key,
-        request=run_request(request, call.caller, call.extensions, by_operator=_by_operator(call)),
+        request=run_request(
+            request,
+            call.caller,
+            call.extensions,
+            by_operator=_by_operator(call),
+            request_id=call.request_id,
+        ),
         request_id=call.request_id,
         is_task=makes_task(request, call),
         ordered=route.agent.one_at_a_time == "context",

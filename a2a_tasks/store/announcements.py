@@ -5,16 +5,10 @@ from __future__ import annotations
 import hmac
 
 from a2a_tasks.agents.declaration import UnfitManifest, digest, read_declaration, refuse_newer, sign
-from a2a_tasks.conf import conf, project
+from a2a_tasks.conf import conf, project, read_environment_keys
 from a2a_tasks.models import AgentVersion
 
-__all__ = ["find_fault", "read_environment_keys"]
-
-
-def read_environment_keys() -> dict[str, str]:
-    """Return the secret of each environment in A2A_ENVIRONMENT_KEYS; an empty one fits no signature."""
-    pairs = (pair.partition("=") for pair in str(conf.ENVIRONMENT_KEYS).split(","))
-    return {name.strip(): key.strip() for name, _, key in pairs if name.strip()}
+__all__ = ["find_fault"]
 
 
 def find_fault(row: AgentVersion) -> str:

@@ -18,11 +18,12 @@ from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import IS_PARKED, PARKED, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
+from a2a_tasks.store import budgets
 from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.records import ClaimedRun, LeaseLost
 
-__all__ = ["Parking", "park", "wake"]
+__all__ = ["LAST_SECOND", "Parking", "park", "wake"]
 
 #: Maximum number of runs woken in one transaction.
 BATCH = 1000
@@ -40,18 +41,27 @@ class Parking(NamedTuple):
     said: int = 0
     #: The key of the task whose end wakes it before.
     awaits: int | None = None
+    #: The key of the sum of a budget that has nothing left for it.
+    budget: int | None = None
 
 
-def park(parking: Parking) -> None:
-    """Give up the lease of a run until it is woken; its attempt does not count. Raises LeaseLost if it holds none."""
+def park(parking: Parking) -> bool:
+    """Give up the lease of a run until it is woken; its attempt does not count. Raises LeaseLost if it holds none.
+
+    False if it need not wait for its budget any more: an operator has decided meanwhile.
+    """
     failpoint("park.begins")
-    _write(parking)
+    parked = _write(parking)
     failpoint("park.parked")
+    return parked
 
 
 @transaction.atomic
-def _write(parking: Parking) -> None:
+def _write(parking: Parking) -> bool:
     run = parking.run
+    # The row is locked: a later decision finds the run parked, and wakes it.
+    if parking.budget is not None and not budgets.is_spent(parking.budget):
+        return False
     held = Task.objects.filter(pk=run.task, run_token=run.token).exclude(run_token="")
     if not held.update(run_token=""):
         raise LeaseLost
@@ -67,7 +77,9 @@ def _write(parking: Parking) -> None:
         parked_in=parking.step,
         said=parking.said,
         awaits=parking.awaits,
+        waits_for_budget=parking.budget,
     )
+    return True
 
 
 def wake() -> bool:

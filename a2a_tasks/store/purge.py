@@ -27,7 +27,7 @@ from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conf import conf
 from a2a_tasks.models import Artifact, Context, Event, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
-from a2a_tasks.store import audit, files, handed_secrets, hooks, task_counter
+from a2a_tasks.store import audit, budgets, files, handed_secrets, hooks, task_counter
 from a2a_tasks.store.audit_past import purge_audit
 from a2a_tasks.store.conversations import count_context_rows, sweep_lists
 from a2a_tasks.store.folding import fold
@@ -35,6 +35,7 @@ from a2a_tasks.store.idempotency import forget_idempotency
 from a2a_tasks.store.legal_holds import exclude_held, in_force
 from a2a_tasks.store.retention import days_of_tenants
 from a2a_tasks.store.run_lines import count_lines, cut_lines
+from a2a_tasks.store.usage import purge_usage
 
 __all__ = ["RetentionLimits", "Removed", "purge", "remove_each", "survey"]
 
@@ -79,6 +80,8 @@ class RetentionLimits(NamedTuple):
     keys: datetime.datetime | None = None
     #: For entries of the audit log.
     audit: datetime.datetime | None = None
+    #: For reports of usage.
+    usage: datetime.datetime | None = None
     #: For the tasks of tenants that have days of their own.
     tenants: Mapping[str, datetime.datetime | None] = {}
 
@@ -97,6 +100,7 @@ class RetentionLimits(NamedTuple):
         return cls.of(tasks, events)._replace(
             keys=_before(float(conf.IDEMPOTENCY_HOURS) / 24),
             audit=_before(float(conf.AUDIT_RETENTION_DAYS)),
+            usage=_before(float(conf.USAGE_RETENTION_DAYS)),
             tenants={tenant: _before(own) for tenant, own in days_of_tenants().items()},
         )
 
@@ -166,9 +170,12 @@ def purge(limits: RetentionLimits) -> Iterator[Removed]:
         _portions(lambda max_count: files.sweep(min(max_count, files.AT_ONCE))),
         _portions(handed_secrets.sweep),
         _portions(sweep_lists),
+        _portions(budgets.forget_old),
     ]
     if (keys := limits.keys) is not None:
         kinds.append(_portions(lambda max_count: forget_idempotency(keys, max_count)))
+    if (usage := limits.usage) is not None and not in_force().exists():
+        kinds.append(_portions(lambda max_count: purge_usage(usage, max_count)))
     if limits.audit is not None and not in_force().exists():
         batch = max(1, int(conf.PURGE_BATCH))
         kinds.append(Removed(rows=gone) for gone in purge_audit(limits.audit, batch))

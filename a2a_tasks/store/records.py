@@ -36,6 +36,7 @@ __all__ = [
     "StoredQuestion",
     "RunEnd",
     "StatusRow",
+    "Spender",
     "StepResult",
     "StepConflict",
     "TaskExists",
@@ -224,11 +225,22 @@ class StepResult(NamedTuple):
     result: str
 
 
+class Spender(NamedTuple):
+    """The caller and the agent whose work is counted. The tenant is that of the credentials: one that a request names is no authority."""
+
+    agent: str
+    tenant: str
+    #: The principal whose message the agent answers.
+    caller: str
+    #: The key of the task; None = the message has none yet.
+    task: int | None = None
+
+
 class UsageEntry(NamedTuple):
-    """A report of usage to store: the run that made it, and the principal whose message its agent answers."""
+    """A report of usage to store: the run that made it, and whose work it is."""
 
     run: ClaimedRun
-    caller: str
+    spender: Spender
     report: UsageReport
 
 

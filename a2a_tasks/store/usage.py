@@ -5,22 +5,36 @@ Rows are not fenced: a run that has lost its task has spent all the same.
 
 from __future__ import annotations
 
+import datetime
+import uuid
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from decimal import Decimal
 
 from django.db import transaction
 from django.db.models import Max, Min, Q, Sum
+from django.utils import timezone
 
+from a2a_tasks.agents.faults import BudgetSpent
 from a2a_tasks.agents.usage import OTHERS, ModelUsage
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Task, Usage
 from a2a_tasks.store.batched_call import BatchedCall, needs_no_mark
+from a2a_tasks.store.budgets import (
+    Amounts,
+    add_charges,
+    find_spent,
+    is_any_in_force,
+    list_charges,
+    tell,
+)
 from a2a_tasks.store.db import run_to_completion
+from a2a_tasks.store.prices import find_cost
 from a2a_tasks.store.records import UsageEntry
 from a2a_tasks.store.scoping import visible_to
 
-__all__ = ["read_usage", "sum_by_task", "write_batched", "write_many"]
+__all__ = ["purge_usage", "read_usage", "sum_by_task", "write_batched", "write_many"]
 
 #: Names of models in the sums of one task; further ones are summed as OTHERS.
 MAX_MODELS = 50
@@ -32,24 +46,46 @@ def write_many(calls: Sequence[Sequence[UsageEntry]]) -> list[Exception | None]:
 
     The result for each run is None, or BudgetSpent, which tells its agent to stop: its reports are written all the same.
     """
-    outcomes = _write(calls)
+    _write(calls)
     failpoint("worker.reported")
-    return outcomes
+    return [_find_refusal(call) for call in calls]
 
 
 @transaction.atomic
-def _write(calls: Sequence[Sequence[UsageEntry]]) -> list[Exception | None]:
+def _write(calls: Sequence[Sequence[UsageEntry]]) -> None:
     entries = [entry for call in calls for entry in call]
+    # A first try whose outcome is unknown has ended, since its connection was closed.
+    known = Usage.objects.filter(report__in=[entry.report.id for entry in entries])
+    stored = set(known.values_list("report", flat=True)) if is_any_in_force() else set[uuid.UUID]()
     alive = Task.objects.filter(pk__in={entry.run.task for entry in entries})
     keys = set(alive.values_list("pk", flat=True))
     rows = [_make_row(entry, is_known=entry.run.task in keys) for entry in entries]
     Usage.objects.bulk_create(rows, ignore_conflicts=True)
-    return [None] * len(calls)
+    now = timezone.now()
+    add_charges(
+        charge
+        for entry, row in zip(entries, rows, strict=True)
+        if row.report not in stored
+        for charge in list_charges(entry.spender, _find_amounts(row), now)
+    )
+
+
+def _find_amounts(row: Usage) -> Amounts:
+    tokens = row.input_tokens + row.output_tokens
+    cost = row.cost or Decimal(0)
+    return Amounts(tokens=tokens, calls=row.requests, cost=cost, currency=row.currency)
+
+
+def _find_refusal(call: Sequence[UsageEntry]) -> BudgetSpent | None:
+    """Return why the run may go on no more, if a budget refuses it."""
+    refusals = [spent for spent in find_spent(call[0].spender) if spent.refuses] if call else []
+    return BudgetSpent(tell(refusals[0])) if refusals else None
 
 
 def _make_row(entry: UsageEntry, *, is_known: bool) -> Usage:
     """Return the row of a report. If its task was removed, perhaps with all data of a person, the row names nobody."""
     run, spent = entry.run, entry.report
+    cost, currency = find_cost(spent)
     row = Usage(
         report=spent.id,
         task=run.task,
@@ -63,12 +99,12 @@ def _make_row(entry: UsageEntry, *, is_known: bool) -> Usage:
         input_tokens=spent.input_tokens,
         output_tokens=spent.output_tokens,
         cached_tokens=spent.cached_tokens,
-        cost=spent.cost,
-        currency="" if spent.cost is None else spent.currency,
+        cost=cost,
+        currency=currency if cost is not None else "",
     )
     if is_known:
         row.task_id, row.context_id = run.task_id, run.context_id
-        row.owner, row.caller = run.scope.owner, entry.caller
+        row.owner, row.caller = run.scope.owner, entry.spender.caller
     return row
 
 
@@ -118,3 +154,10 @@ def read_usage(scope: OwnerScope, public_ids: Collection[str]) -> dict[str, dict
     tasks = Task.objects.filter(visible_to(scope), public_id__in=public_ids)
     names = dict(tasks.values_list("pk", "public_id"))
     return {names[key]: found for key, found in sum_by_task(names).items()}
+
+
+def purge_usage(limit: datetime.datetime, max_count: int) -> int:
+    """Remove reports from before a time, oldest first, at most `max_count`. Returns their number."""
+    old = Usage.objects.filter(at__lt=limit).order_by("at").values_list("pk", flat=True)
+    gone, _ = Usage.objects.filter(pk__in=list(old[:max_count])).delete()
+    return gone

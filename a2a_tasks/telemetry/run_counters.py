@@ -37,7 +37,9 @@ _tokens = Counter(
     ["agent", "model", "direction"],
 )
 _cost = Counter(
-    "a2a_cost_total", "Cost of models that agents reported.", ["agent", "model", "currency"]
+    "a2a_cost_total",
+    "Cost of models that agents reported, or by the host's prices.",
+    ["agent", "model", "currency"],
 )
 _models, _currencies = set[str](), set[str]()
 

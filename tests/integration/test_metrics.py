@@ -208,7 +208,6 @@ class TestWhatItSays:
         assert ("a2a_webhooks_due", "") not in found
         assert ("process_cpu_seconds_total", "") in found
 
-
     @pytest.mark.parametrize("seconds", ["0", "-1"])
     async def test_does_not_wait_for_a_slow_database_longer_than_prometheus(
         self, settings: Settings, seconds: str

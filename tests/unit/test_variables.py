@@ -70,6 +70,7 @@ def test_what_is_mistyped_is_told_without_its_value(
         thorough({"CELERY_BROKER_URL": "u:s3cret@rabbit:5672"}, "it must begin with amqp://"),
         thorough({"A2A_APPS": "examples.demo,concirge"}, "A2A_APPS names 'concirge'"),
         thorough({"A2A_APPS": "examples.dmo"}, "A2A_APPS names 'examples.dmo'"),
+        thorough({"A2A_LOG_FORMAT": "xml"}, "A2A_LOG_FORMAT must be text or json, not 'xml'"),
     ],
 )
 def test_a_mistyped_variable_is_one_line(

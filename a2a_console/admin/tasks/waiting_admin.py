@@ -24,6 +24,7 @@ from a2a_console.admin.widgets.staff import own_urls
 from a2a_console.handover import hand_over
 from a2a_console.queue import answer_task
 from a2a_console.queue.assign_task import UNCHECKED, assign_by_key
+from a2a_console.queue.budget_questions import list_questions, may_decide
 from a2a_console.queue.form_fields import read_fields
 from a2a_console.queue.waiting import KINDS
 from a2a_console.site import page_url, site
@@ -79,6 +80,8 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
             "filters": filters,
             "page": queue.page(filters, request.user),
             "waiting": count_bounded(filters.rows(request.user).order_by("-pk")),
+            "budgets": list_questions(request.user),
+            "may_decide": may_decide(request.user),
             "who": [(key, words, filters.query(who=key)) for key, words in queue.WHO.items()],
             "agents": sorted({agent.slug for agent in registry.agents()} | {filters.agent} - {""}),
             "kinds": list(KINDS),

@@ -5,15 +5,17 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from channels.routing import get_default_application
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from a2a_project import server
 from a2a_tasks import process, process_lifetime
 from a2a_tasks.management.database import refuse_unusable_database
+from a2a_tasks.telemetry.printed_lines import log_printed_lines
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -46,7 +48,17 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class Command(BaseCommand):
+class ServingCommand(BaseCommand):
+    """A command that serves. It tells people the address on the standard output, and all else is in the log."""
+
+    def execute(self, *args: Any, **options: Any) -> Any:
+        """Run the command, and write the warnings of system checks and later errors as the log is written."""
+        log_printed_lines()
+        self.stderr = OutputWrapper(sys.stderr)
+        return super().execute(*args, **options)
+
+
+class Command(ServingCommand):
     """The command: it serves the site."""
 
     help = (

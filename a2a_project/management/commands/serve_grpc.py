@@ -6,10 +6,10 @@ import gc
 import os
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from a2a_project import grpc_server, metrics_port
-from a2a_project.management.commands.serve import Address, refusal
+from a2a_project.management.commands.serve import Address, ServingCommand, refusal
 from a2a_tasks import process
 from a2a_tasks.conf import conf, forget
 from a2a_tasks.management.database import refuse_unusable_database
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 USUAL_PORT = 50051
 
 
-class Command(BaseCommand):
+class Command(ServingCommand):
     """The command: it serves gRPC in one process."""
 
     help = "Serve gRPC in this process until SIGTERM or Ctrl-C."

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
 
-from a2a_project.management.commands import serve_grpc
+from a2a_project.management.commands import serve, serve_grpc
 from a2a_project.management.commands.serve import Address, add_address, read_address, serve_site
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.security import allows_anonymous, sample_header
@@ -29,7 +29,7 @@ ADMIN = "admin"
 PASSWORD_BYTES = 12
 
 
-class Command(BaseCommand):
+class Command(serve.ServingCommand):
     """The command: it prepares the host and serves it."""
 
     help = (

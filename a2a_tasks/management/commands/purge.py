@@ -45,10 +45,11 @@ class Command(BaseCommand):
         days = options["older_than"], options["events_older_than"]
         if not all(0 <= number < float("inf") for number in days):
             raise CommandError("Days must be finite, and not negative.")
-        if not any([*days, conf.AUDIT_RETENTION_DAYS, *days_of_tenants().values()]):
+        other = conf.AUDIT_RETENTION_DAYS, conf.USAGE_RETENTION_DAYS
+        if not any([*days, *other, *days_of_tenants().values()]):
             raise CommandError(
-                "Everything is kept: set A2A_RETENTION_DAYS, A2A_EVENT_RETENTION_DAYS or A2A_AUDIT_RETENTION_DAYS, "
-                "or give --older-than DAYS."
+                "Everything is kept: set A2A_RETENTION_DAYS, A2A_EVENT_RETENTION_DAYS, A2A_AUDIT_RETENTION_DAYS or "
+                "A2A_USAGE_RETENTION_DAYS, or give --older-than DAYS."
             )
         limits = RetentionLimits.from_settings(*days)
         if options["dry_run"]:

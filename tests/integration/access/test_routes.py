@@ -42,6 +42,7 @@ ADMIN = {
     *(
         "",
         "statistics/",
+        "usage/",
         "logout/",
         "password_change/",
         "password_change/done/",
@@ -84,7 +85,7 @@ TABLES = {
 API = {
     *("", "v1/", "v1/openapi.json", "v1/docs/", "v1/agents", "v1/agents/<slug:slug>"),
     *("v1/contexts", "v1/contexts/<int:key>", "v1/runs", "v1/runs/<int:key>", "v1/tasks"),
-    *("v1/runs/<int:key>/lines", "v1/workers", "v1/waiting", "v1/statistics"),
+    *("v1/runs/<int:key>/lines", "v1/workers", "v1/waiting", "v1/statistics", "v1/usage"),
     *(f"v1/tasks/<int:key>{below}" for below in ("", "/cancel", "/events", "/runs")),
     *(f"v1/tasks/<int:key>/{verb}" for verb in ("answer", "assign", "handover", "run-again")),
     *(f"v1/tasks/{verb}" for verb in ("cancel", "run-again", "export")),

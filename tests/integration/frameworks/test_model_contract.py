@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -15,6 +16,8 @@ from a2a_tasks.agents import Agent, data
 from a2a_tasks.agents.host_extensions import TOOL_EVENTS
 from a2a_tasks.caller import Caller
 from a2a_tasks.models import (
+    BudgetAction,
+    BudgetUse,
     Context,
     ConversationItem,
     ConversationList,
@@ -27,10 +30,11 @@ from a2a_tasks.models import (
 )
 from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound
 from a2a_tasks.protocol.lifecycle import EventKind
-from a2a_tasks.store import legal_holds
+from a2a_tasks.store import budgets, legal_holds
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.purge import RetentionLimits, purge
 from tests.model_server import ModelServer
+from tests.support.budgets import LOOP, limited
 from tests.support.execution.host import (
     ALICE,
     Client,
@@ -405,3 +409,28 @@ class TestChecks:
         made.abstract = True
         (fault,) = [check for check in made().check() if check.id == "a2a_tasks.E051"]
         assert fault.msg.startswith(f"{adapter.attribute} is a str, not a")
+
+
+class TestBudget:
+    """A prompt that calls a tool again and again, and a budget of three calls of the model."""
+
+    async def test_stops_a_loop_at_the_limit(self, model: ModelServer, client: Client) -> None:
+        async with limited(3):
+            task = await client.send(LOOP)
+        assert task.status.state.word == "failed"
+        assert "Nothing is left of the budget 'calls'" in status_text(task)
+        assert 3 <= len(model.exchanges) <= 4
+
+    async def test_asks_an_operator_and_goes_on_without_a_call_twice(
+        self, model: ModelServer, client: Client, ledger: Ledger
+    ) -> None:
+        async with limited(3, action=BudgetAction.ASK):
+            task = await client.begin(LOOP)
+            asking = BudgetUse.objects.filter(asked_at__isnull=False)
+            parked = Run.objects.filter(waits_for_budget__isnull=False, status="queued")
+            await until(lambda: run_in_thread(lambda: asking.exists() and parked.exists()))
+            assert 3 <= len(model.exchanges) <= 4
+            use = await run_in_thread(asking.get)
+            await run_in_thread(budgets.allow, use.pk, Decimal(100))
+            await until(lambda: client_state(client, task.id, "completed"))
+        assert (len(model.exchanges), len(ledger.calls)) == (9, 8)

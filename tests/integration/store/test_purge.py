@@ -22,6 +22,7 @@ from a2a_tasks.models import (
     Context,
     Event,
     HandedSecret,
+    Held,
     Idempotency,
     Message,
     Run,
@@ -29,15 +30,18 @@ from a2a_tasks.models import (
     RunStatus,
     Tally,
     Task,
+    Usage,
 )
 from a2a_tasks.protocol.lifecycle import EventKind, assemble
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import event_log, folding, purge, run_lines, task_counter
 from a2a_tasks.store.cancel import cancel
 from a2a_tasks.store.db import run_here
+from a2a_tasks.store.legal_holds import lay, release
 from a2a_tasks.store.purge import Removed, RetentionLimits
 from a2a_tasks.store.replies import reply
 from a2a_tasks.store.run_lines import RunLogLine
+from tests.support.console.admin.rows import add_usage, make_task
 from tests.support.store.world import (
     ALICE,
     BOB,
@@ -662,6 +666,20 @@ class TestTheCommand:
         screen = Terminal()
         call_command("purge", "--older-than", "30", stdout=screen, no_color=True)
         assert "\r4 tasks, 20 rows" in screen.getvalue()
+
+    def test_removes_old_reports_of_usage_in_batches_unless_something_is_on_hold(
+        self, settings: Settings
+    ) -> None:
+        settings.A2A_PURGE_BATCH, settings.A2A_USAGE_RETENTION_DAYS = 2, 30.0
+        task = make_task()
+        for days in (40, 50, 35, 20):
+            add_usage(task, at=timezone.now() - timedelta(days=days))
+        hold = lay(Held.TENANT, "acme", "a lawsuit")
+        said()
+        assert Usage.objects.count() == 4
+        release(hold.pk)
+        said()
+        assert Usage.objects.count() == 1
 
     def test_says_so_if_everything_is_kept(self) -> None:
         with pytest.raises(CommandError, match="A2A_RETENTION_DAYS"):

@@ -10,6 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 import a2a_host
+from a2a_project.json_line import JsonFormatter
 
 STOCK: dict[str, Any] = {
     "BASE_DIR": Path("/srv/shop"),
@@ -46,6 +47,19 @@ def test_what_is_there_stays_in_its_order() -> None:
         assert settings[name] == own[name]
     assert settings["CACHES"]["default"] == {"BACKEND": "shop.Cache"}
     assert settings["DATABASES"]["default"]["OPTIONS"]["connect_timeout"] == 9
+
+
+def test_a_project_without_logging_gets_the_host_s_if_a_format_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("A2A_LOG_FORMAT", raising=False)
+    assert "LOGGING" not in install()
+    monkeypatch.setenv("A2A_LOG_FORMAT", "json")
+    assert install()["LOGGING"]["formatters"]["line"] == {"()": JsonFormatter}
+    assert install(LOGGING={"version": 1})["LOGGING"] == {"version": 1}
+    monkeypatch.setenv("A2A_LOG_FORMAT", "xml")
+    with pytest.raises(ImproperlyConfigured, match="A2A_LOG_FORMAT must be text or json"):
+        install()
 
 
 def test_what_is_missing_is_added(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,8 @@ QUEUE = {"a2a_tasks.waiting"}
 OTHERS = {
     "a2a_tasks.agentswitch",
     "a2a_tasks.worker",
+    "a2a_tasks.budget",
+    "a2a_tasks.budgetuse",
     "a2a_tasks.grant",
     "a2a_tasks.hold",
     "a2a_tasks.tenantretention",

@@ -29,6 +29,8 @@ from a2a_tasks.conversation_changes import ConversationChanges, ListChange, Memo
 from a2a_tasks.models import (
     ApiKey,
     AuditEntry,
+    Budget,
+    BudgetUse,
     Context,
     ConversationItem,
     ConversationList,
@@ -47,7 +49,7 @@ from a2a_tasks.store import audit, audit_seals, legal_holds, run_lines, usage
 from a2a_tasks.store.audit_triggers import unlock
 from a2a_tasks.store.idempotency import IdempotencyKey, remember
 from a2a_tasks.store.legal_holds import Held
-from a2a_tasks.store.records import UsageEntry
+from a2a_tasks.store.records import Spender, UsageEntry
 from a2a_tasks.store.replies import reply
 from a2a_tasks.store.run_lines import RunLogLine
 from a2a_tasks.store.tasks import list_tasks
@@ -83,7 +85,8 @@ def world() -> None:
         run_lines.write([RunLogLine(run.run, 1, AT, 20, "x", f"asked by {scope.owner}")])
         report = make_report("m", 0.5, "USD", requests=1, input_tokens=7)
         assert report
-        usage.write_many([[UsageEntry(run, scope.owner, report)]])
+        spender = Spender(scope.agent, "", scope.owner, run.task)
+        usage.write_many([[UsageEntry(run, spender, report)]])
         pen = Pen(run)
         pen.begin("a", "said")
         done = Pen(held("done", scope=scope))
@@ -91,6 +94,8 @@ def world() -> None:
         config = make_config(Task.objects.get(public_id="running", owner=scope.owner), scope.owner)
         add_attempt(make_delivery(config, DeliveryStatus.PENDING))
         list_tasks(scope, ListTasksRequest())
+    budget = Budget.objects.create(name="mine", unit="cost", limit=5, share="caller", caller=CANARY)
+    BudgetUse.objects.create(budget=budget, subject=CANARY, since=AT, used=3)
     audit.note(Action.PRIVACY_EXPORT, CANARY, tenant="acme")
 
 
@@ -129,6 +134,12 @@ class TestErase:
         )
         assert (mine.input_tokens, mine.cost) == (7, Decimal("0.5"))
         assert (others.owner, others.caller, others.task_id) == ("user:bob", "user:bob", "running")
+
+    def test_a_budget_keeps_its_sum_without_the_name(self) -> None:
+        world()
+        done = erased()
+        use = BudgetUse.objects.select_related("budget").get()
+        assert (use.used, use.subject, use.budget.caller) == (3, done.name, done.name)
 
     def test_nothing_of_the_principal_is_left_in_any_table(self) -> None:
         world()

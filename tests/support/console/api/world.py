@@ -16,7 +16,18 @@ from django.utils import timezone
 from a2a_push.models import Delivery, DeliveryStatus, PushConfig, Receiver
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.access.grants import grant
-from a2a_tasks.models import ApiKey, Assignment, Context, HandedSecret, Run, RunStatus, Task
+from a2a_tasks.models import (
+    ApiKey,
+    Assignment,
+    Budget,
+    BudgetUnit,
+    BudgetUse,
+    Context,
+    HandedSecret,
+    Run,
+    RunStatus,
+    Task,
+)
 from a2a_tasks.store import run_lines, workers
 from a2a_tasks.store.run_lines import RunLogLine
 from a2a_tasks.store.workers import Beat, WorkerKind
@@ -40,6 +51,8 @@ class World:
     delivery: Delivery
     waiting: Delivery
     key: ApiKey
+    #: A sum about which operators are asked.
+    use: BudgetUse
 
     @property
     def receiver(self) -> Receiver:
@@ -54,6 +67,8 @@ class World:
             "/contexts": self.task.context_id,
             "/runs": self.run.pk,
             "/keys": self.key.prefix,
+            "/budgets": self.use.budget_id,
+            "/budget-uses": self.use.pk,
             "/webhooks/configs": self.config.pk,
             "/webhooks/deliveries": self.delivery.pk,
             "/webhooks/receivers": self.receiver.pk,
@@ -82,7 +97,11 @@ def populated(tenant: str = "", name: str = "one") -> World:
     add_attempt(dead)
     waiting = make_delivery(config)
     key = issue(f"key of {name}", tenant=tenant.partition("/")[0]).row
-    return World(task, run, config, dead, waiting, key)
+    budget = Budget.objects.create(name=f"budget of {name}", unit=BudgetUnit.COST, limit=5)
+    use = BudgetUse.objects.create(
+        budget=budget, since=timezone.now(), used=5, asked_at=timezone.now()
+    )
+    return World(task, run, config, dead, waiting, key, use)
 
 
 def wait(world: World) -> None:

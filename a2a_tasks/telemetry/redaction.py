@@ -1,7 +1,4 @@
-"""Redaction of credentials in the log lines and tool events of agents, before they are stored.
-
-It finds most credentials, not all; and the process's own log has the lines without redaction.
-"""
+"""Redaction of credentials in log lines, reports of errors, and tool events of agents. It finds most of them, not all."""
 
 from __future__ import annotations
 
@@ -11,14 +8,17 @@ from typing import Any
 
 from django.conf import settings
 
-from a2a_tasks.conf import conf
-from a2a_tasks.store.announcements import read_environment_keys
+from a2a_tasks.conf import conf, read_environment_keys
 
-__all__ = ["REDACTED", "redact", "redact_value"]
+__all__ = ["REDACTED", "redact", "redact_ends", "redact_value"]
 
 REDACTED = "[redacted]"
 #: Shortest secret that is redacted: shorter ones would match parts of words.
 MIN_SECRET_LENGTH = 8
+#: Maximum nesting of values whose texts are redacted; deeper ones are left out.
+MAX_DEPTH = 64
+#: Characters beside a cut in which a secret may have been cut in two.
+MARGIN = 4096
 #: Endings of names whose values are secrets.
 NAMES = r"(?:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|access[_-]?key|credentials?|authorization|cookie|signature)"
 #: Patterns of secrets, and their replacements.
@@ -51,13 +51,35 @@ def redact(text: str) -> str:
     return text
 
 
-def redact_value(value: Any, name: str = "") -> Any:
+def redact_ends(text: str, length: int) -> str:
+    """Return the text redacted as `redact` does; of one with more characters than `length`, its two ends and a mark.
+
+    No part of a secret that the cut meets is left.
+    """
+    if len(text) <= length:
+        return redact(text)
+    half = max(1, length // 2)
+    if len(text) <= 2 * (half + MARGIN):
+        start = rest = redact(text)
+    else:
+        start, rest = (
+            redact(text[: half + MARGIN])[:-MARGIN],
+            redact(text[-half - MARGIN :])[MARGIN:],
+        )
+    return f"{start[:half]} … [cut, {len(text)} characters] … {rest[-half:]}"
+
+
+def redact_value(value: Any, name: str = "", depth: int = MAX_DEPTH) -> Any:
     """Return a JSON value with its texts redacted, and so the texts and numbers under the name of a secret."""
     match value:
+        case dict() | list() if not depth:
+            return REDACTED
         case dict():
-            return {redact(key): redact_value(member, key) for key, member in value.items()}
+            return {
+                redact(key): redact_value(member, key, depth - 1) for key, member in value.items()
+            }
         case list():
-            return [redact_value(item, name) for item in value]
+            return [redact_value(item, name, depth - 1) for item in value]
         case None | bool():
             return value
     if _NAMED.search(name):

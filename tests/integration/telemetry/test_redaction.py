@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_tasks.access.api_keys import issue
-from a2a_tasks.execution.redaction import redact
+from a2a_tasks.telemetry.redaction import redact
 
 CANARY = "canary0123456789"
 

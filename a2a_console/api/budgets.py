@@ -1,0 +1,177 @@
+"""Budgets in the API, what has been used of them, and the decisions of operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema_view
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from a2a_console.api.operators import RequiredRight
+from a2a_console.api.pagination import MomentField, PageQuerySerializer, key_field
+from a2a_console.api.schema import extend_schema
+from a2a_console.api.viewsets import HostViewSet
+from a2a_tasks.models import Budget, BudgetUse
+from a2a_tasks.store import budgets
+
+__all__ = ["BudgetUseViewSet", "BudgetViewSet"]
+
+TO_DECIDE = RequiredRight.to_change("a2a_tasks.budgetuse")
+
+
+class BudgetSerializer(serializers.ModelSerializer[Budget]):
+    """A budget."""
+
+    key = serializers.IntegerField(source="pk")
+
+    class Meta:
+        model = Budget
+        fields = (
+            *("key", "name", "unit", "limit", "currency", "share", "window", "action"),
+            *("agent", "tenant", "caller", "enabled"),
+        )
+        extra_kwargs = {
+            "share": {"help_text": "Who shares one sum."},
+            "window": {"help_text": "After it the sum begins anew, in UTC."},
+            "action": {"help_text": "What happens to work for which nothing is left."},
+            "agent": {"help_text": "Counts only its runs. Empty = all."},
+            "tenant": {"help_text": "Counts only its callers. Empty = all."},
+            "caller": {"help_text": "Counts only this caller. Empty = all."},
+        }
+
+
+class BudgetUseSerializer(serializers.ModelSerializer[BudgetUse]):
+    """A sum of a budget."""
+
+    key = serializers.IntegerField(source="pk")
+    budget = serializers.CharField(source="budget.name")
+    limit = serializers.DecimalField(source="budget.limit", max_digits=20, decimal_places=6)
+    since = MomentField(help_text="The beginning of its window.")
+    asked_at = MomentField(
+        allow_null=True,
+        help_text="Since when operators are asked to allow more; null = they are not.",
+    )
+
+    class Meta:
+        model = BudgetUse
+        fields = (
+            *(
+                "key",
+                "budget",
+                "subject",
+                "since",
+                "used",
+                "limit",
+                "allowed",
+                "asked_at",
+                "refused",
+            ),
+        )
+        extra_kwargs = {
+            "subject": {
+                "help_text": "The tenant, caller or agent, or the number of the task. Empty = all together."
+            },
+            "allowed": {"help_text": "What operators have allowed beyond the limit."},
+            "refused": {"help_text": "True if an operator has refused to allow more."},
+        }
+
+
+class BudgetUseQuerySerializer(PageQuerySerializer):
+    """The filters of sums."""
+
+    budget = key_field()
+    asking = serializers.BooleanField(
+        required=False, help_text="True: only those about which operators are asked."
+    )
+
+
+class AllowSerializer(serializers.Serializer[Any]):
+    """The decision of an operator who allows more."""
+
+    amount = serializers.DecimalField(
+        max_digits=20,
+        decimal_places=6,
+        min_value=0,
+        help_text="More than 0, in the unit of the budget.",
+    )
+    reason = serializers.CharField(required=False, allow_blank=True, max_length=500)
+
+
+class RefuseSerializer(serializers.Serializer[Any]):
+    """The decision of an operator who refuses more."""
+
+    reason = serializers.CharField(required=False, allow_blank=True, max_length=500)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        description="List the budgets. For operators of a tenant the list is empty."
+    ),
+    retrieve=extend_schema(description="Show a budget."),
+)
+class BudgetViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Budget]):
+    """Budgets."""
+
+    queryset = Budget.objects.all()
+    serializer_class = BudgetSerializer
+    query_serializer_class = PageQuerySerializer
+    required_right = RequiredRight.to_view("a2a_tasks.budget")
+
+    def get_queryset(self) -> QuerySet[Budget]:
+        """Return the budgets; none for operators of a tenant."""
+        return Budget.objects.all() if self.operator.sees_all else Budget.objects.none()
+
+
+@extend_schema_view(
+    list=extend_schema(
+        description="List what has been used of budgets. For operators of a tenant the list is empty."
+    ),
+    retrieve=extend_schema(description="Show a sum of a budget."),
+)
+class BudgetUseViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[BudgetUse]):
+    """Sums of budgets."""
+
+    queryset = BudgetUse.objects.select_related("budget")
+    serializer_class = BudgetUseSerializer
+    query_serializer_class = BudgetUseQuerySerializer
+    filter_lookups = {"budget": "budget"}
+    required_right = RequiredRight.to_view("a2a_tasks.budgetuse")
+
+    def get_queryset(self) -> QuerySet[BudgetUse]:
+        """Return the sums; none for operators of a tenant."""
+        rows = BudgetUse.objects.select_related("budget")
+        if not self.operator.sees_all:
+            return rows.none()
+        asking = self.action == "list" and self.validated_query.get("asking", False)
+        return rows.filter(asked_at__isnull=False) if asking else rows
+
+    @action(
+        detail=True,
+        methods=["post"],
+        required_right=TO_DECIDE,
+        request_serializer_class=AllowSerializer,
+    )
+    def allow(self, request: Request, key: int) -> Response:
+        """Allow more than the limit until the budget begins anew. The runs that wait for it go on."""
+        given = self.validated_body
+        try:
+            budgets.allow(self.get_object().pk, given["amount"], given.get("reason", ""))
+        except ValueError as fault:
+            raise serializers.ValidationError({"amount": str(fault)}) from None
+        return self.retrieve(request)
+
+    @action(
+        detail=True,
+        methods=["post"],
+        required_right=TO_DECIDE,
+        request_serializer_class=RefuseSerializer,
+    )
+    def refuse(self, request: Request, key: int) -> Response:
+        """Allow no more. The runs that wait for it fail, and new messages are refused, until the budget begins anew."""
+        budgets.refuse(self.get_object().pk, self.validated_body.get("reason", ""))
+        return self.retrieve(request)

@@ -1,0 +1,1 @@
+"""The sums of the usage ledger, for the page, for CSV and for the API."""

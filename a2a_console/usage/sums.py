@@ -1,0 +1,106 @@
+"""Sums of the usage ledger over a span of time: by task, conversation, caller, tenant, agent, model or day.
+
+The statements have a time limit, and the rows a bound. Costs are exact decimals, and are never added across currencies.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import F, QuerySet, Sum
+from django.db.models.functions import TruncDate
+
+from a2a_console.statistics.counts import Narrow, limit_reads
+from a2a_tasks.models import Usage
+
+__all__ = [
+    "FIGURES",
+    "GROUPS",
+    "MAX_LINES",
+    "SPAN",
+    "UsageFilter",
+    "UsageLine",
+    "UsageSums",
+    "sum_usage",
+]
+
+#: The largest number of lines.
+MAX_LINES = 10_000
+#: The span of time, unless another one is wanted.
+SPAN = datetime.timedelta(days=30)
+FIGURES = ("requests", "input_tokens", "output_tokens", "cached_tokens")
+#: The columns that tell the lines apart, by the name of the group.
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "day": ("day",),
+    "agent": ("agent",),
+    "model": ("model",),
+    "tenant": ("tenant",),
+    "caller": ("caller", "tenant"),
+    "conversation": ("context_id", "agent", "owner", "tenant"),
+    "task": ("task_id", "agent", "owner", "tenant", "task"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UsageFilter:
+    """The reports that are summed: from one moment to before another one, with these values of columns."""
+
+    since: datetime.datetime
+    until: datetime.datetime
+    #: Columns and their values.
+    equal: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageLine:
+    """The sums of the reports of one group whose costs are in one currency, or are unknown."""
+
+    #: The values of the columns of the group.
+    key: Mapping[str, Any]
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    #: None = unknown.
+    cost: Decimal | None
+    #: Empty = the cost is unknown.
+    currency: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSums:
+    """The lines: days in order, other groups with those of most tokens first; and the sums of all reports."""
+
+    lines: Sequence[UsageLine]
+    #: One line for each currency.
+    totals: Sequence[UsageLine]
+    #: True if there are more lines.
+    more: bool
+
+
+def sum_usage(by: str, wanted: UsageFilter, narrow: Narrow, *, limit: int) -> UsageSums:
+    """Return the sums of the reports that `narrow` leaves, in at most `limit` lines. Raises TooMany."""
+    rows = narrow(Usage.objects.filter(at__gte=wanted.since, at__lt=wanted.until), "")
+    rows = rows.filter(**wanted.equal).order_by().annotate(day=TruncDate("at", tzinfo=datetime.UTC))
+    with limit_reads():
+        lines = _sum(rows, GROUPS[by], limit + 1)
+        totals = _sum(rows, (), MAX_LINES)
+    return UsageSums(lines[:limit], totals, more=len(lines) > limit)
+
+
+def _sum(rows: QuerySet[Usage], names: tuple[str, ...], limit: int) -> list[UsageLine]:
+    size = F("input_tokens__sum") + F("output_tokens__sum")
+    order = names if names == ("day",) else (size.desc(), *names)
+    groups = rows.values(*names, "currency").annotate(*map(Sum, (*FIGURES, "cost")))
+    return [
+        UsageLine(
+            key={name: row[name] for name in names},
+            **{figure: row[f"{figure}__sum"] for figure in (*FIGURES, "cost")},
+            currency=row["currency"],
+        )
+        for row in groups.order_by(*order, "currency")[:limit]
+    ]

@@ -1,0 +1,87 @@
+"""Lines that a process prints, as entries of its log: where the log is JSON, every line of the process is."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import threading
+from typing import Any, TextIO
+
+from a2a_tasks.conf import conf
+
+__all__ = ["PrintedLines", "log_printed_lines"]
+
+#: Characters of a line without an end that are kept until its end comes.
+MAX_LENGTH = 64 * 1024
+
+
+class _Printed(threading.local):
+    """The text that a thread has printed, as far as its line has no end."""
+
+    #: The line without an end.
+    line = ""
+    #: True while an entry is made: text that a handler prints is not logged.
+    busy = False
+
+
+class PrintedLines(io.TextIOBase):
+    """A text stream whose lines become entries of a logger. Thread-safe."""
+
+    def __init__(self, stream: TextIO, name: str, level: int) -> None:
+        """Replace `stream`, whose file the new stream names; `name` is that of the logger."""
+        self._stream, self._logger, self._level = stream, logging.getLogger(name), level
+        self._printed = _Printed()
+
+    def write(self, text: str) -> int:
+        """Add text; each line with an end is logged. Returns the number of characters."""
+        printed = self._printed
+        if printed.busy:
+            return self._stream.write(text)
+        *lines, printed.line = (printed.line + text).split("\n")
+        if len(printed.line) > MAX_LENGTH:
+            lines, printed.line = [*lines, printed.line], ""
+        printed.busy = True
+        try:
+            for line in filter(None, map(str.rstrip, lines)):
+                self._logger.log(self._level, "%s", line)
+        finally:
+            printed.busy = False
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the replaced stream: it may have text from before."""
+        self._stream.flush()
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def fileno(self) -> int:
+        """Return the descriptor of the replaced stream, for child processes."""
+        return self._stream.fileno()
+
+    @property
+    def buffer(self) -> Any:
+        """The bytes of the replaced stream; those written there are not logged."""
+        return self._stream.buffer
+
+
+def log_printed_lines() -> None:
+    """Log what this process prints and warns of from now on, and uncaught exceptions, if A2A_LOG_FORMAT is json."""
+    if conf.LOG_FORMAT != "json" or isinstance(sys.stderr, PrintedLines):
+        return
+    logging.captureWarnings(True)
+    sys.stdout = PrintedLines(sys.stdout, "stdout", logging.INFO)
+    sys.stderr = PrintedLines(sys.stderr, "stderr", logging.WARNING)
+    sys.excepthook = _log_uncaught
+    threading.excepthook = _log_uncaught_in_thread
+
+
+def _log_uncaught(kind: Any, fault: Any, trace: Any) -> None:
+    logging.getLogger("stderr").critical("uncaught exception", exc_info=(kind, fault, trace))
+
+
+def _log_uncaught_in_thread(about: Any) -> None:
+    if about.exc_type is not SystemExit:
+        _log_uncaught(about.exc_type, about.exc_value, about.exc_traceback)

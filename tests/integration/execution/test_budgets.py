@@ -1,0 +1,330 @@
+"""Budgets stop work: at the message, at every report, and before every step; they refuse it, pause it, or ask an operator."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from a2a_tasks.access import switch_cache
+from a2a_tasks.agents import Turn
+from a2a_tasks.execution import meter
+from a2a_tasks.models import (
+    Budget,
+    BudgetAction,
+    BudgetShare,
+    BudgetUnit,
+    BudgetUse,
+    BudgetWindow,
+    Run,
+)
+from a2a_tasks.protocol.errors import RateLimited
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.values import Task
+from a2a_tasks.store import budgets
+from a2a_tasks.store.db import run_in_thread
+from tests.support.agents_under_test import playing
+from tests.support.budgets import make_budget
+from tests.support.execution.host import Client
+from tests.support.execution.waiting import until
+
+pytestmark = [
+    pytest.mark.quick_on("sqlite"),
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("local_runs"),
+]
+#: Calls of models that agents make at most, if nothing stops them.
+MANY = 50
+
+
+@pytest.fixture(autouse=True)
+def unknown() -> Iterator[None]:
+    """Nothing is known of budgets of other tests."""
+    switch_cache.forget()
+    yield
+    switch_cache.forget()
+
+
+@contextlib.contextmanager
+def looking_often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The time of runs is looked at often."""
+    monkeypatch.setattr(meter, "WATCH_SECONDS", 0.05)
+    yield
+
+
+async def use() -> BudgetUse:
+    """The only sum."""
+    return await run_in_thread(BudgetUse.objects.get)
+
+
+def said(task: Task) -> str:
+    """The text of its status."""
+    return write(task.status.message).decode()
+
+
+class Models:
+    """A model that agents call for ever, and how often they did."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def loop_over_steps(self, turn: Turn) -> str:
+        """Each call is a step."""
+
+        async def ask() -> int:
+            self.calls += 1
+            await turn.usage(model="m", input_tokens=10)
+            return self.calls
+
+        for number in range(MANY):
+            await turn.step(f"ask {number}", ask)
+        return "done"
+
+    async def loop_over_reports(self, turn: Turn) -> str:
+        """No call is a step."""
+        for _ in range(MANY):
+            self.calls += 1
+            await turn.usage(model="m", input_tokens=10)
+        return "done"
+
+    async def loop_and_catch(self, turn: Turn) -> str:
+        """Nothing is learned of exceptions."""
+        for number in range(MANY):
+            with contextlib.suppress(Exception):
+                await turn.step(f"ask {number}", self._ask, turn)
+        return "done"
+
+    async def _ask(self, turn: Turn) -> None:
+        self.calls += 1
+        await turn.usage(model="m")
+
+    async def loop_without_waiting(self, turn: Turn) -> str:
+        """Reports are not awaited; only the model is."""
+        for _ in range(MANY):
+            self.calls += 1
+            turn.usage(model="m")
+            await run_in_thread(timezone.now)
+            await asyncio.sleep(0.1)
+        return "done"
+
+    def loop_in_a_thread(self, turn: Turn) -> str:
+        """A synchronous agent."""
+        for number in range(MANY):
+            turn.step(f"ask {number}", self._ask_now, turn).now()
+        return "done"
+
+    def _ask_now(self, turn: Turn) -> None:
+        self.calls += 1
+        turn.usage(model="m").now()
+
+
+class TestARunawayLoop:
+    @pytest.mark.parametrize(
+        "loop",
+        [
+            Models.loop_over_steps,
+            Models.loop_over_reports,
+            Models.loop_and_catch,
+            Models.loop_in_a_thread,
+        ],
+        ids=lambda loop: loop.__name__,
+    )
+    async def test_stops_at_the_limit(self, loop: Callable[[Models, Turn], Any]) -> None:
+        await make_budget(5)
+        models = Models()
+        with playing(loop.__get__(models)) as agent:
+            task = await Client(agent).send()
+        assert task.status.state.word == "failed"
+        assert "Nothing is left of the budget 'calls'" in said(task)
+        assert models.calls == 5
+        assert (await use()).used == 5
+
+    async def test_stops_soon_if_it_waits_for_no_report(self) -> None:
+        await make_budget(5)
+        models = Models()
+        with playing(models.loop_without_waiting) as agent:
+            task = await Client(agent).send()
+        assert task.status.state.word == "failed"
+        assert 5 <= models.calls < MANY
+
+    @pytest.mark.parametrize(("unit", "most"), [("tokens", 30), ("cost", 0.75)])
+    async def test_stops_at_a_limit_of_tokens_or_of_money(self, unit: str, most: float) -> None:
+        reports = 0
+
+        async def pay(turn: Turn) -> str:
+            nonlocal reports
+            for _ in range(MANY):
+                reports += 1
+                await turn.usage(model="m", input_tokens=6, output_tokens=4, cost=0.25)
+            return "done"
+
+        await make_budget(most, unit=unit)
+        with playing(pay) as agent:
+            await Client(agent).send()
+        assert (reports, (await use()).used) == (3, Decimal(str(most)))
+
+    async def test_of_many_runs_at_once_overspends_one_call_each_at_most(self) -> None:
+        await make_budget(20)
+        models = Models()
+        with playing(models.loop_over_steps) as agent:
+            client = Client(agent)
+            tasks = await asyncio.gather(*(client.send() for _ in range(12)))
+        assert {task.status.state.word for task in tasks} == {"failed"}
+        assert 20 <= models.calls < 20 + 12
+        assert (await use()).used == models.calls
+
+    async def test_of_a_task_costs_no_other_task(self) -> None:
+        await make_budget(5, share=BudgetShare.TASK)
+        models = Models()
+        with playing(models.loop_over_steps) as agent:
+            for _ in range(2):
+                assert (await Client(agent).send()).status.state.word == "failed"
+        assert models.calls == 10
+
+
+class TestAMessage:
+    async def test_is_refused_until_the_budget_begins_anew(self) -> None:
+        await make_budget(0, window=BudgetWindow.DAY)
+        with playing(Models().loop_over_steps) as agent, pytest.raises(RateLimited) as refusal:
+            await Client(agent).send()
+        assert 0 < int(refusal.value.metadata["retry_after"]) <= 24 * 3600
+        assert not await run_in_thread(Run.objects.exists)
+
+    async def test_is_refused_for_ever_where_the_budget_never_begins_anew(self) -> None:
+        await make_budget(0)
+        with playing(Models().loop_over_steps) as agent, pytest.raises(RateLimited) as refusal:
+            await Client(agent).send()
+        assert "retry_after" not in refusal.value.metadata
+
+    async def test_of_another_agent_is_accepted(self) -> None:
+        await make_budget(0, agent="somebody-else")
+        models = Models()
+        with playing(models.loop_over_reports) as agent:
+            assert (await Client(agent).send()).status.state.word == "completed"
+
+
+class TestTime:
+    async def test_that_is_over_ends_a_run_that_does_nothing(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def wait(turn: Turn) -> str:
+            await asyncio.sleep(600)
+            return "done"
+
+        await make_budget(0.2, unit=BudgetUnit.SECONDS)
+        with looking_often(monkeypatch), playing(wait) as agent:
+            task = await Client(agent).send()
+        assert task.status.state.word == "failed"
+        assert (await use()).used >= Decimal("0.2")
+
+    async def test_of_a_run_that_ended_is_counted(self) -> None:
+        async def answer(turn: Turn) -> str:
+            await asyncio.sleep(0.05)
+            return "done"
+
+        await make_budget(60, unit=BudgetUnit.SECONDS)
+        with playing(answer) as agent:
+            assert (await Client(agent).send()).status.state.word == "completed"
+        counted = BudgetUse.objects.filter(used__gte=Decimal("0.05"), used__lt=60)
+        await until(lambda: run_in_thread(counted.exists))
+
+
+class TestAnOperator:
+    """The run is parked, and holds no slot."""
+
+    async def ask(self, client: Client) -> str:
+        """A task whose run is parked, because the budget asks."""
+        task = await client.begin()
+        await until(lambda: run_in_thread(self.is_parked))
+        return task.id
+
+    @staticmethod
+    def is_parked() -> bool:
+        run = Run.objects.get()
+        return run.is_parked and run.waits_for_budget is not None
+
+    async def test_who_allows_more_lets_the_run_go_on_where_it_was(self) -> None:
+        await make_budget(3, action=BudgetAction.ASK)
+        models = Models()
+        with playing(models.loop_over_steps) as agent:
+            client = Client(agent)
+            task = await self.ask(client)
+            assert models.calls == 3
+            assert "Nothing is left of the budget 'calls'" in said(await client.get(task))
+            asked = await use()
+            assert asked.asked_at is not None
+            await run_in_thread(budgets.allow, asked.pk, Decimal(2))
+            await until(lambda: run_in_thread(lambda: budgets.list_asking().exists()))
+            assert models.calls == 5
+            await run_in_thread(budgets.allow, asked.pk, Decimal(1000))
+            await until(lambda: client_is(client, task, "completed"))
+        assert models.calls == MANY
+
+    async def test_who_refuses_ends_the_task(self) -> None:
+        await make_budget(3, action=BudgetAction.ASK)
+        models = Models()
+        with playing(models.loop_over_steps) as agent:
+            client = Client(agent)
+            task = await self.ask(client)
+            await run_in_thread(budgets.refuse, (await use()).pk)
+            await until(lambda: client_is(client, task, "failed"))
+            with pytest.raises(RateLimited):
+                await client.send()
+        assert models.calls == 3
+
+    async def test_who_cancels_the_task_needs_not_decide(self) -> None:
+        await make_budget(3, action=BudgetAction.ASK)
+        with playing(Models().loop_over_steps) as agent:
+            client = Client(agent)
+            task = await self.ask(client)
+            assert (await client.cancel(task)).status.state.word == "canceled"
+
+
+class TestAPause:
+    async def test_lasts_until_the_budget_begins_anew(self) -> None:
+        await make_budget(3, action=BudgetAction.PAUSE, window=BudgetWindow.MONTH)
+        models = Models()
+        with playing(models.loop_over_steps) as agent:
+            client = Client(agent)
+            task = await client.begin()
+            await until(lambda: run_in_thread(TestAnOperator.is_parked))
+            run = await run_in_thread(Run.objects.get)
+            assert run.due_at > timezone.now()
+            assert (run.due_at.day, run.due_at.hour) == (1, 0)
+            assert (await use()).asked_at is None
+            # The operator gives the budget more room.
+            budget = await run_in_thread(Budget.objects.get)
+            budget.limit = Decimal(10**6)
+            await run_in_thread(budgets.save, budget)
+            await run_in_thread(switch_cache.refresh)
+            await until(lambda: client_is(client, task.id, "completed"))
+        assert models.calls == MANY
+
+    async def test_of_an_agent_without_steps_repeats_nothing(self) -> None:
+        budget = await make_budget(3, action=BudgetAction.PAUSE, window=BudgetWindow.MONTH)
+        models = Models()
+        with playing(models.loop_over_reports) as agent:
+            client = Client(agent)
+            task = await client.begin()
+            await until(lambda: run_in_thread(BudgetUse.objects.filter(used=3).exists))
+            await until(lambda: client_says(client, task.id, "The work waits"))
+            budget.limit = Decimal(10**6)
+            await run_in_thread(budgets.save, budget)
+            await run_in_thread(switch_cache.refresh)
+            await until(lambda: client_is(client, task.id, "completed"))
+        assert models.calls == MANY
+
+
+async def client_is(client: Client, task: str, state: str) -> bool:
+    """Whether the task has this state."""
+    return await client.states(task) == state
+
+
+async def client_says(client: Client, task: str, text: str) -> bool:
+    """Whether the status of the task says so."""
+    return text in said(await client.get(task))

@@ -1,0 +1,1 @@
+"""An app with agents that log, print and fail."""
