@@ -338,6 +338,7 @@ class Runner:
 
     async def _carry(self, carried: ActiveRun) -> None:
         """Execute a run, and count the attempt."""
+        bind_log_context(carried.assignment)
         slug = carried.assignment.scope.agent
         agent = slug if registry.find_own(slug) else OTHERS
         attempts.labels(agent, _why(carried.assignment)).inc()
@@ -347,7 +348,6 @@ class Runner:
     async def _execute(self, carried: ActiveRun) -> str:
         """Execute a run; return the outcome for the metrics."""
         run = carried.assignment
-        bind_log_context(run)
         conversation = StoredConversation(run)
         meter = Meter(run)
         recorder = Recorder(run, conversation, meter)
@@ -376,9 +376,8 @@ class Runner:
             return "handed_back"
         except asyncio.CancelledError:
             logger.info("run %s was stopped", run.run)
-            if carried.parked:
-                return "parked"
-            return "handed_back" if self._draining else "canceled"
+            stopped = "handed_back" if self._draining else "canceled"
+            return "parked" if carried.parked else stopped
         except ProcessDied as fault:
             await self._surrender(run, str(fault), recorder=recorder)
         except Exception:  # its events cannot be written: it is tried again, or fails
