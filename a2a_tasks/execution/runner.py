@@ -352,8 +352,9 @@ class Runner:
         meter = Meter(run)
         recorder = Recorder(run, conversation, meter)
         leave = None if carried.acts_once else carried.park
-        holds, threads = carried.holds, carried.threads
-        journal = StoredJournal(run, recorder, threads, meter=meter, holds=holds, leave=leave)
+        journal = StoredJournal(
+            run, recorder, carried.threads, meter=meter, holds=carried.holds, leave=leave
+        )
         secrets = StoredSecrets(run)
         turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets, conversation)
         log = self._notebook.open(run)
