@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -142,9 +143,14 @@ class Lab:
         answer = self.http.post(f"{self.here.url}/agents/demo/", json=call)
         assert "result" in answer.json(), answer.text
 
-    def fires(self, *alerts: str) -> None:
-        """Wait until these alerts fire."""
-        eventually(lambda: self.prometheus.firing() >= set(alerts), PATIENCE, f"fires: {alerts}")
+    def fires(self, *alerts: str, meanwhile: Callable[[], object] = bool) -> None:
+        """Wait until these alerts fire, and do this again and again meanwhile."""
+
+        def look() -> bool:
+            meanwhile()
+            return self.prometheus.firing() >= set(alerts)
+
+        eventually(look, PATIENCE, f"fires: {alerts}")
         self.fired |= set(alerts)
 
     def recovers(self, *alerts: str) -> None:

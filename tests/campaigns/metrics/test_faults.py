@@ -66,12 +66,7 @@ class TestItsAlertIsRaised:
         lab.recovers("A2APeopleAreAwaited")
 
     def test_by_an_agent_that_fails(self, lab: Lab) -> None:
-        def fail() -> bool:
-            lab.send("demo", "fail")
-            return "A2ARunsFail" in lab.prometheus.firing()
-
-        eventually(fail, PATIENCE, "A2ARunsFail")
-        lab.fires("A2ARunsFail")
+        lab.fires("A2ARunsFail", meanwhile=lambda: lab.send("demo", "fail"))
 
     def test_by_an_agent_whose_process_dies(self, lab: Lab) -> None:
         for _ in range(2):
@@ -97,21 +92,14 @@ class TestItsAlertIsRaised:
 
     def test_by_a_slow_database(self, lab: Lab) -> None:
         lab.way.behave(Behaviour(latency=1.2))
-        for _ in range(5):
-            lab.get(there=True)
-        lab.fires("A2ARequestsSlow")
+        lab.fires("A2ARequestsSlow", meanwhile=lambda: lab.get(there=True))
 
     def test_by_a_database_that_is_away(self, lab: Lab) -> None:
         lab.way.behave(Behaviour(refusing=True, reset_every=0.1))
-
-        def fail() -> bool:
-            assert lab.get(there=True) in {404, 503}
-            return lab.prometheus.firing() >= {"A2ADatabaseAway", "A2ARequestsFail"}
-
-        eventually(fail, PATIENCE, "both alerts")
-        lab.fires("A2ADatabaseAway", "A2ARequestsFail")
+        alerts = ("A2ADatabaseAway", "A2ARequestsFail")
+        lab.fires(*alerts, meanwhile=lambda: lab.get(there=True))
         lab.way.behave()
-        lab.recovers("A2ADatabaseAway", "A2ARequestsFail", "A2ARequestsSlow")
+        lab.recovers(*alerts, "A2ARequestsSlow")
 
     def test_by_a_pusher_that_hangs(self, lab: Lab) -> None:
         lab.pusher.process.send_signal(signal.SIGSTOP)
