@@ -94,9 +94,7 @@ class BudgetAdmin(HostWideAdmin[Budget]):
 class BudgetUseAdmin(HostWideAdmin[BudgetUse]):
     """The list of sums, and the decision about one. Only the host writes them."""
 
-    list_display = (
-        *("budget", "whose", "since", "used_of", "allowed", "asked_at", "refused", "changed_at"),
-    )
+    list_display = (*("budget", "whose", "since", "used_of", "more", "asked_at", "refused"),)
     list_filter = ("budget", ("asked_at", admin.EmptyFieldListFilter), "refused")
     list_select_related = ("budget",)
     search_fields = ("subject",)
@@ -110,12 +108,13 @@ class BudgetUseAdmin(HostWideAdmin[BudgetUse]):
         "whose",
         "since",
         "used_of",
-        "allowed",
+        "more",
         "asked_at",
         "refused",
     )
     change_form_template = "admin/a2a_tasks/budgetuse/page.html"
     whose = column("of", lambda row: row.subject or "all together")
+    more = column("allowed", lambda row: budgets.write_amount(row.allowed, row.budget))
     used_of = column(
         "used",
         lambda row: (
