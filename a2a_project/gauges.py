@@ -12,6 +12,7 @@ from a2a_console.queue.waiting import list_waiting
 from a2a_push.store.statistics import read_counts
 from a2a_tasks.agents import registry
 from a2a_tasks.store import runs, workers
+from a2a_tasks.store.budgets import list_asking
 from a2a_tasks.telemetry.run_counters import OTHERS
 
 __all__ = ["read_gauges", "say_database_away"]
@@ -22,7 +23,7 @@ MAX_WAITING = 1000
 
 def read_gauges() -> list[Metric]:
     """Read all gauges."""
-    return [_say_database(up=1), *_webhooks(), *_runs(), *_people()]
+    return [_say_database(up=1), *_webhooks(), *_runs(), *_people(), *_budgets()]
 
 
 def say_database_away() -> list[Metric]:
@@ -94,6 +95,14 @@ def _people() -> Iterator[Metric]:
         "Seconds since the oldest of these tasks began to wait.",
         "agent",
         oldest,
+    )
+
+
+def _budgets() -> Iterator[Metric]:
+    yield _one(
+        "a2a_budgets_asking",
+        f"Budgets that wait for an operator to allow more, up to {MAX_WAITING:,}.",
+        list_asking()[:MAX_WAITING].count(),
     )
 
 

@@ -70,6 +70,8 @@ DASHBOARDS = {
               {f"max by (agent) (a2a_waiting_for_people{{{MINE}}})": "{{agent}}"}),
         Panel("Longest wait for people", "s", "Age of the oldest of these tasks.",
               {f"max by (agent) (a2a_waiting_for_people_oldest_seconds{{{MINE}}})": "{{agent}}"}),
+        Panel("Budgets that ask", "short", "Budgets with nothing left, about which operators are asked.",
+              {"max(a2a_budgets_asking)": "budgets"}),
         Panel("Tokens", "short", "Tokens of models per second, as agents report them.",
               {rate("a2a_tokens_total", "model, direction", MINE): "{{model}} {{direction}}"}),
         Panel("Cost per hour", "short", "Cost of models at the present rate.",
