@@ -365,7 +365,8 @@ class HostSettings(Constants, Compatibility):
     #: Addresses and networks, separated by commas, that may read `/metrics` without credentials. Others need the scope
     #: `metrics`; for callers without it the page does not exist.
     METRICS_PEERS: str = ""
-    #: Address where a worker serves its own counters without authentication, `host:port`; empty = nowhere.
+    #: Address where a worker, a pusher or a gRPC process serves its own counters without authentication, `host:port`;
+    #: empty = nowhere.
     METRICS_LISTEN: str = ""
     #: Send traces to the collector that the OTEL_EXPORTER_OTLP_* variables name, as OTLP over HTTP; needs the extra
     #: `otel`. A project that configures OpenTelemetry itself needs no setting.

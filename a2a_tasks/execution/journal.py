@@ -28,6 +28,7 @@ from a2a_tasks.store.db import (
 from a2a_tasks.store.parking import LAST_SECOND, Parking, park
 from a2a_tasks.store.records import ClaimedRun, StepResult
 from a2a_tasks.store.tasks import find_state
+from a2a_tasks.telemetry.run_counters import replayed_steps
 
 __all__ = ["StoredJournal"]
 
@@ -80,6 +81,8 @@ class StoredJournal(Journal):
             await asyncio.sleep(AGAIN_SECONDS)
         if name == self._run.parked_in:
             self._recorder.repeats = 0
+        if name in self.results:
+            replayed_steps.labels(self._run.scope.agent).inc()
 
     async def admit(self, name: str) -> None:
         """Wait in this step until no budget holds the work up. Raises BudgetSpent, LeaseLost, Overloaded.
