@@ -37,7 +37,7 @@ class JsonFormatter(logging.Formatter):
         """Return the line. Never raises: a record that cannot be formatted is named by its place."""
         try:
             length = MAX_LENGTH
-            while len(line := _write(self._describe(record, length))) > MAX_BYTES:
+            while len(line := _write(self._describe(record, length))) > MAX_BYTES and length:
                 length //= 4
         except Exception as fault:  # noqa: BLE001 - a line of the log must not cost a request
             where = f"{record.pathname}:{record.lineno}"
@@ -68,9 +68,16 @@ class JsonFormatter(logging.Formatter):
 
 
 def _begin(record: logging.LogRecord) -> dict[str, Any]:
-    at = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+    try:
+        at = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+    except (TypeError, ValueError, OverflowError, OSError):  # a time that is none
+        at = datetime.datetime.now(datetime.UTC)
     ts = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {"ts": ts, "level": record.levelname, "logger": record.name[:MAX_VALUE]}
+    return {
+        "ts": ts,
+        "level": str(record.levelname)[:MAX_NAME],
+        "logger": str(record.name)[:MAX_VALUE],
+    }
 
 
 def _message(record: logging.LogRecord) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import contextvars
 import functools
 import hashlib
 import logging
@@ -227,7 +228,8 @@ class Subscriber:
     def start(self) -> None:
         """Begin listening, if hints go over Redis at all."""
         if project.REDIS_URL and self._reader is None:
-            self._reader = asyncio.create_task(self._read())
+            # It serves all: its log lines must not name the request that came first.
+            self._reader = asyncio.create_task(self._read(), context=contextvars.Context())
 
     async def close(self) -> None:
         """Stop listening."""

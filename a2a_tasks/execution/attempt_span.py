@@ -1,4 +1,4 @@
-"""The span of an attempt of a run, with those of its wait in the queue and of the attempt that died before it."""
+"""The span of an attempt of a run, with those of its wait in the queue and of the attempt before it, if that died."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AttemptSpan:
         agent = run.scope.agent
         about = {**of_task(run.task_id, run.context_id), "gen_ai.agent.name": agent}
         more: dict[str, str | int | float] = {}
-        if run.attempt == 1 and request.sent_at:
+        if request.sent_at and not run.begun_before:
             more["a2a_host.queue_seconds"] = _tell_wait(request, agent, about)
         if run.scope.tenant:
             more["a2a.tenant"] = run.scope.tenant
@@ -56,7 +56,7 @@ class AttemptSpan:
                 "openinference.span.kind": "AGENT",
             },
             parent=request.trace.as_parent(),
-            links=_link_dead(request, run, about),
+            links=_link_before(request, run, about),
             id_=span_id_of(run.token),
         )
         tracing.content(self._span, "input.value", run.input)
@@ -105,27 +105,25 @@ def _tell_wait(request: RunRequest, agent: str, about: dict[str, str]) -> float:
         waited = tracing.begin(
             f"queue {agent}", attributes=about, parent=request.trace.as_parent(), start=begun
         )
-        if waited is not None:
-            waited.end()
+        tracing.end(waited)
     return seconds
 
 
-def _link_dead(request: RunRequest, run: ClaimedRun, about: dict[str, str]) -> list[Link]:
-    """Return the link to the attempt that died before. If it could not send its span, make that as well."""
-    died = request.died
-    if died is None:
+def _link_before(request: RunRequest, run: ClaimedRun, about: dict[str, str]) -> list[Link]:
+    """Return the link to the attempt before. If it died and could not send its span, make that as well."""
+    before = request.before
+    if before is None:
         return []
-    id_ = int(died.span_id, 16)
-    if died.begun:
+    id_ = int(before.span_id, 16)
+    if before.begun:
         lost = tracing.begin(
             f"invoke_agent {run.scope.agent}",
             SpanKind.CONSUMER,
-            {**about, "gen_ai.operation.name": "invoke_agent", "a2a_host.attempt": run.attempt - 1},
+            {**about, "gen_ai.operation.name": "invoke_agent", "a2a_host.attempt": before.attempt},
             parent=request.trace.as_parent(),
-            start=int(died.begun * NANO),
+            start=int(before.begun * NANO),
             id_=id_,
         )
         tracing.fail(lost, "ProcessDied")
-        if lost is not None:
-            lost.end(int(died.noticed * NANO))
-    return [Link(request.trace.within(id_), {"a2a_host.attempt": run.attempt - 1})]
+        tracing.end(lost, int(before.noticed * NANO))
+    return [Link(request.trace.within(id_), {"a2a_host.attempt": before.attempt})]

@@ -28,7 +28,7 @@ from a2a_tasks.store.records import ClaimedRun
 from a2a_tasks.store.tasks import ReferencesTooLarge, brief, find, find_before, references
 from a2a_tasks.telemetry import log_context, tracing
 from a2a_tasks.telemetry.log_context import LogContext
-from a2a_tasks.telemetry.trace_context import NONE, DeadAttempt, TraceContext
+from a2a_tasks.telemetry.trace_context import NONE, AttemptBefore, TraceContext
 
 __all__ = [
     "RunRequest",
@@ -58,8 +58,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: The trace context of the send, and its time in seconds since the epoch, if traces are on (`a2a_tasks.telemetry`).
     trace: TraceContext = NONE
     sent_at: float = 0.0
-    #: The attempt before this one, if it died.
-    died: DeadAttempt | None = None
+    #: The attempt before this one, if it died or was parked.
+    before: AttemptBefore | None = None
 
 
 read_run_request = msgspec.json.Decoder(RunRequest).decode

@@ -22,6 +22,7 @@ from a2a_tasks.store import budgets
 from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.records import ClaimedRun, LeaseLost
+from a2a_tasks.telemetry.trace_context import AttemptBefore, note_attempt
 
 __all__ = ["LAST_SECOND", "Parking", "park", "wake"]
 
@@ -78,6 +79,7 @@ def _write(parking: Parking) -> bool:
         said=parking.said,
         awaits=parking.awaits,
         waits_for_budget=parking.budget,
+        request=note_attempt(run.request, AttemptBefore.of(run.token, run.attempt)),
     )
     return True
 

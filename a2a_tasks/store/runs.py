@@ -23,7 +23,7 @@ from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.quarantine import count_death
 from a2a_tasks.store.records import CLAIM_BYTES, ClaimedRun, LeaseLost, WantedRuns
-from a2a_tasks.telemetry.trace_context import DeadAttempt, note_death
+from a2a_tasks.telemetry.trace_context import AttemptBefore, note_attempt
 
 __all__ = [
     "Reclaimed",
@@ -381,7 +381,7 @@ def _die(run: Run, how: str, others: int, *, stepped: bool, lost: bool) -> None:
     shared = f" with {others} other runs" if others else ""
     run.error += f"Attempt {run.attempt} on {run.worker} died{shared}: {how}.\n"
     begun = run.started_at.timestamp() if lost and run.started_at else 0.0
-    run.request = note_death(run.request, DeadAttempt.of(run.token, begun))
+    run.request = note_attempt(run.request, AttemptBefore.of(run.token, run.attempt, begun))
 
 
 def _save_as_queued(found: Sequence[Run]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import itertools
 import logging
 import weakref
@@ -297,5 +298,6 @@ def hub() -> Hub:
     loop = asyncio.get_running_loop()
     found = _hubs.get(loop)
     if found is None:
-        found = _hubs[loop] = Hub()
+        # Its tasks serve all followers: their log lines must not name the request of the first one.
+        found = _hubs[loop] = contextvars.Context().run(Hub)
     return found

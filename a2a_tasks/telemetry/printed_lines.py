@@ -62,6 +62,16 @@ class PrintedLines(io.TextIOBase):
         return self._stream.fileno()
 
     @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of the replaced stream."""
+        return self._stream.encoding
+
+    @property
+    def errors(self) -> str | None:
+        """What the replaced stream does with characters that it cannot encode."""
+        return self._stream.errors
+
+    @property
     def buffer(self) -> Any:
         """The bytes of the replaced stream; those written there are not logged."""
         return self._stream.buffer

@@ -16,7 +16,7 @@ import msgspec
 from opentelemetry import trace
 from opentelemetry.context import Context
 
-__all__ = ["NONE", "DeadAttempt", "TraceContext", "note_death", "span_id_of", "trace_in"]
+__all__ = ["NONE", "AttemptBefore", "TraceContext", "note_attempt", "span_id_of", "trace_in"]
 
 #: Maximum number of characters of a `tracestate` that is kept (W3C Trace Context §3.3.1.5).
 MAX_STATE_LENGTH = 512
@@ -29,19 +29,21 @@ _MEMBER = re.compile(
 MAX_MEMBERS = 32
 
 
-class DeadAttempt(NamedTuple):
-    """The attempt of a run before the present one, which died: the next attempt links to its span."""
+class AttemptBefore(NamedTuple):
+    """The attempt of a run before the present one, which died or was parked: the next attempt links to its span."""
 
     #: The id of its span, as in headers.
     span_id: str
+    #: Its number.
+    attempt: int
     #: When it began, and when its death was noticed, in seconds since the epoch; 0 = it has sent its span itself.
     begun: float = 0.0
     noticed: float = 0.0
 
     @classmethod
-    def of(cls, token: str, begun: float) -> DeadAttempt:
-        """Return the attempt with that lease."""
-        return cls(f"{span_id_of(token):016x}", begun, time.time() if begun else 0.0)
+    def of(cls, token: str, attempt: int, begun: float = 0.0) -> AttemptBefore:
+        """Return the attempt with that lease and number."""
+        return cls(f"{span_id_of(token):016x}", attempt, begun, time.time() if begun else 0.0)
 
 
 def span_id_of(token: str) -> int:
@@ -54,12 +56,12 @@ def trace_in(request: str) -> TraceContext:
     return _decode(request).trace if '"trace"' in request else NONE
 
 
-def note_death(request: str, dead: DeadAttempt) -> str:
-    """Return the stored request of a run with the attempt that died; unchanged if it has no trace."""
+def note_attempt(request: str, before: AttemptBefore) -> str:
+    """Return the stored request of a run with the attempt that has ended; unchanged if it has no trace."""
     if '"trace"' not in request:
         return request
     members = json.loads(request)
-    return json.dumps({**members, "died": dead}) if "trace" in members else request
+    return json.dumps({**members, "before": before}) if "trace" in members else request
 
 
 class TraceContext(NamedTuple):

@@ -1,12 +1,13 @@
 """The spans of this host. Without an OpenTelemetry provider that records, nothing is made: a span is None.
 
-No function here raises, and none waits. `attributes` has the names of the attributes.
+No function here raises, whatever the provider does, and none waits. `attributes` has the names of the attributes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hmac
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -22,6 +23,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 
 from a2a_tasks.conf import conf
+from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.telemetry.attributes import of_task
 from a2a_tasks.telemetry.redaction import redact
 from a2a_tasks.telemetry.trace_context import NONE, TraceContext
@@ -32,6 +34,7 @@ __all__ = [
     "call_span",
     "collect_notes",
     "current",
+    "end",
     "enter",
     "fail",
     "fail_current",
@@ -48,6 +51,7 @@ __all__ = [
 ]
 
 SCOPE = "a2a_host"
+_broken = ThrottledLogger(logging.getLogger(__name__), "the provider of traces failed")
 #: Maximum number of characters of an attribute with content.
 MAX_CONTENT = 4096
 Attributes = Mapping[str, str | int | float | bool]
@@ -87,13 +91,21 @@ def _tracer() -> trace.Tracer | None:
     """Return the tracer, also that of a provider which the surrounding project has set; None = nothing records."""
     if KnownTracer.tracer is None and (now := time.monotonic()) >= KnownTracer.look_at:
         KnownTracer.look_at = now + LOOK_SECONDS
-        provider = trace.get_tracer_provider()
-        if not isinstance(provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider):
-            tracer = provider.get_tracer(SCOPE)
-            if hasattr(tracer, "id_generator"):  # of the SDK
-                tracer.id_generator = _Ids(tracer.id_generator)
-            KnownTracer.tracer = tracer
+        try:
+            KnownTracer.tracer = _find_tracer()
+        except Exception as fault:  # noqa: BLE001 - of a provider that cannot be loaded
+            _broken.warning(fault)
     return KnownTracer.tracer
+
+
+def _find_tracer() -> trace.Tracer | None:
+    provider = trace.get_tracer_provider()
+    if isinstance(provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider):
+        return None
+    tracer = provider.get_tracer(SCOPE)
+    if hasattr(tracer, "id_generator"):  # of the SDK
+        tracer.id_generator = _Ids(tracer.id_generator)
+    return tracer
 
 
 def look_again() -> None:
@@ -133,6 +145,9 @@ def begin(
     try:
         about = {**(_about.get() or {}), **(attributes or {})}
         return tracer.start_span(name, parent, kind, about, links, start)
+    except Exception as fault:  # noqa: BLE001 - of a sampler or a processor of the project
+        _broken.warning(fault)
+        return None
     finally:
         if token is not None:
             _chosen.reset(token)
@@ -151,9 +166,18 @@ def enter(begun: Span | None) -> Any:
 
 def leave(begun: Span | None, token: Any) -> None:
     """End the span; that before it is the current one again."""
+    end(begun)
     if begun is not None:
-        begun.end()
         contexts.detach(token)
+
+
+def end(begun: Span | None, at: int | None = None) -> None:
+    """End the span: now, or at this time in nanoseconds since the epoch."""
+    if begun is not None:
+        try:
+            begun.end(at)
+        except Exception as fault:  # noqa: BLE001 - of a processor of the project
+            _broken.warning(fault)
 
 
 def fail(begun: Span | None, error: str, *, ours: bool = True) -> None:

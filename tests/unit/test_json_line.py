@@ -127,3 +127,18 @@ def test_values_that_are_no_texts_and_numbers_are_left_out() -> None:
     told = record("x")
     told.__dict__ |= {"a": 1, "b": 2**70, "c": float("nan"), "d": {"e": 1}, "f": True, "g": None}
     assert write(told)["extra"] == {"a": 1, "f": True}
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"created": float("nan")},
+        {"created": 1e300},
+        {"created": "now"},
+        {"name": None},
+        {"levelname": "L" * 200_000},
+    ],
+    ids=["no number", "no year", "no time", "no name", "long level"],
+)
+def test_a_record_that_no_logger_makes_is_written_too(about: dict[str, Any]) -> None:
+    assert write(logging.makeLogRecord({"msg": "hello", **about}))["message"] == "hello"

@@ -53,3 +53,10 @@ def test_what_a_handler_prints_goes_to_the_stream_itself() -> None:
     finally:
         logger.removeHandler(handler)
     assert below.getvalue() == "<one>\n"
+
+
+def test_it_has_the_encoding_of_the_replaced_stream() -> None:
+    """Libraries encode with it before they print."""
+    below = io.TextIOWrapper(io.BytesIO(), "ascii", "backslashreplace")
+    stream = PrintedLines(below, "printed", logging.INFO)
+    assert (stream.encoding, stream.errors) == ("ascii", "backslashreplace")

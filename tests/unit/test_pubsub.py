@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +15,8 @@ from django.conf import settings
 from a2a_tasks import pubsub
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.pubsub import Committed, RunQueued, Stop, Subscriber, listen, publish
+from a2a_tasks.telemetry import log_context
+from a2a_tasks.telemetry.log_context import LogContext
 from tests.campaigns.faultlab.proxy import Behaviour, Proxy
 from tests.support.execution.waiting import eventually, until
 from tests.support.processes import python
@@ -221,6 +224,31 @@ class TestWithoutRedis:
         await asyncio.wait_for(subscriber.follow(pubsub.channel(7)), 20)
         await asyncio.wait_for(subscriber.unfollow(pubsub.channel(7)), 20)
         await subscriber.close()
+
+    async def test_an_outage_is_not_logged_in_the_name_of_the_first_request(
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.REDIS_URL = "redis://127.0.0.1:1/0"
+        away = ThrottledLogger(pubsub.log, "the Redis of this test is away")
+        monkeypatch.setattr(pubsub, "_unheard", away)
+        named: list[LogContext] = []
+
+        class Naming(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                named.append(log_context.current())
+
+        handler, before = Naming(), log_context.current()
+        pubsub.log.addHandler(handler)
+        log_context.bind(LogContext("request-1", tenant="/acme"))
+        try:
+            subscriber = Subscriber(lambda hint: None)
+            await subscriber.follow(pubsub.channel(7))
+            await until(lambda: bool(named))
+            await subscriber.close()
+        finally:
+            log_context.bind(before)
+            pubsub.log.removeHandler(handler)
+        assert named == [LogContext()]
 
     def test_hints_that_nobody_takes_are_bounded_and_told_of_once(
         self, settings: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch

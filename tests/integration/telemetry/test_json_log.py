@@ -15,6 +15,7 @@ import pytest
 
 from tests import backend
 from tests.journeys.hosts import RUNNING, together, web, worker
+from tests.support.collector import collector
 from tests.support.execution.waiting import eventually as wait_for
 from tests.support.ports import free_port
 from tests.support.procfile import worker_arguments
@@ -59,16 +60,19 @@ def entries(log: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.splitlines() if not line.startswith("Serving on ")]
 
 
-def test_lines_of_a_run_name_it_and_hold_no_secret() -> None:
-    processes: list[AbstractContextManager[Any]] = [web(ENVIRON)]
-    if backend.backend() == backend.STACK:
-        processes.append(worker(environ=ENVIRON, queues="agents"))
+def test_lines_of_a_run_name_it_and_its_span_and_hold_no_secret() -> None:
     before = set(RUNNING)
     with ExitStack() as running:
+        traces = running.enter_context(collector())
+        environ = {**ENVIRON, **traces.environ}
+        processes: list[AbstractContextManager[Any]] = [web(environ)]
+        if backend.backend() == backend.STACK:
+            processes.append(worker(environ=environ, queues="agents"))
         url = together(running, *processes)[0].url
         tasks = {
             agent: fail(f"{url}/agents/{agent}/message:send") for agent in ("talker", "hermit")
         }
+        attempts = {agent: traces.wait_named(f"invoke_agent {agent}")[0] for agent in tasks}
         children = [RUNNING[name] for name in RUNNING.keys() - before]
         for child in children:
             child.stop()
@@ -82,6 +86,8 @@ def test_lines_of_a_run_name_it_and_hold_no_secret() -> None:
         for line in (said, printed, failed):
             whose = [line[name] for name in ("request_id", "agent", "run", "attempt", "tenant")]
             assert whose == ["request-7", agent, said["run"], 1, "/acme"]
+            span = attempts[agent]
+            assert (line["trace_id"], line["span_id"]) == (span.trace, span.id)
         assert said["message"] == "I was told password=[redacted]\nand more"
         assert (said["level"], said["extra"]) == ("INFO", {"order": 7, "api_key": "[redacted]"})
         assert (printed["level"], printed["message"]) == ("INFO", "printed")

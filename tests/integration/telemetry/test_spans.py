@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from pytest_django import Settings
 
 from a2a_tasks.agents import Turn
 from a2a_tasks.telemetry.attributes import TABLE, SpanName
+from tests.support.agents_under_test import playing
 from tests.support.bindings.peers import Fault, Peer, message
 from tests.support.bindings.puppet import Puppet
 from tests.support.execution.waiting import until
@@ -134,6 +136,46 @@ class TestAnAttempt:
         assert about(shown)["output.value"] == '"paid with sk-[redacted]"'
         allowed = {row.name for row in TABLE if SpanName.ATTEMPT in row.spans}
         assert about(with_content).keys() <= allowed
+
+    async def test_after_a_long_wait_links_to_the_one_before_and_has_not_waited_in_the_queue(
+        self, http_peer: Peer, spans: Spans, settings: Settings
+    ) -> None:
+        settings.A2A_POLL_SECONDS = settings.A2A_PARK_SECONDS = 0.05
+        with playing(sleeper) as agent:
+            await http_peer.at(f"/agents/{agent.slug}").send()
+            await until(lambda: len(spans.named(f"invoke_agent {agent.slug}")) == 2)
+        before, after = spans.named(f"invoke_agent {agent.slug}")
+        assert before.context is not None
+        assert [link.context.span_id for link in after.links] == [before.context.span_id]
+        assert "a2a_host.queue_seconds" in about(before)
+        assert "a2a_host.queue_seconds" not in about(after)
+        assert not spans.named(f"queue {agent.slug}")
+
+
+async def sleeper(turn: Turn) -> AsyncIterator[str]:
+    """An agent that is parked once."""
+    await turn.sleep(0.3)
+    yield "done"
+
+
+class Broken(SpanProcessor):
+    """A part of a project's provider that always raises."""
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Raise."""
+        raise RuntimeError("on_start")
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Raise."""
+        raise RuntimeError("on_end")
+
+
+async def test_a_provider_that_raises_costs_no_request_and_no_run(
+    http_peer: Peer, spans: Spans
+) -> None:
+    spans.provider.add_span_processor(Broken())
+    task = (await http_peer.call("SendMessage", message()))["task"]
+    assert task["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
 async def step(turn: Turn) -> str:

@@ -6,7 +6,13 @@ import json
 
 import pytest
 
-from a2a_tasks.telemetry.trace_context import NONE, DeadAttempt, TraceContext, note_death, trace_in
+from a2a_tasks.telemetry.trace_context import (
+    NONE,
+    AttemptBefore,
+    TraceContext,
+    note_attempt,
+    trace_in,
+)
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PARENT = f"00-{TRACE}-{SPAN}-01"
@@ -58,15 +64,15 @@ class TestHeaders:
         assert not caplog.records
 
 
-class TestADeath:
+class TestAnAttempt:
     def test_is_noted_in_the_request_of_a_run_with_a_trace(self) -> None:
         stored = json.dumps({"metadata": {"a": 1}, "trace": [PARENT, ""]})
-        noted = note_death(stored, DeadAttempt("00000000000000ff", 1.0, 2.0))
-        died = ["00000000000000ff", 1.0, 2.0]
-        assert json.loads(noted) == {**json.loads(stored), "died": died}
+        noted = note_attempt(stored, AttemptBefore("00000000000000ff", 1, 1.0, 2.0))
+        before = ["00000000000000ff", 1, 1.0, 2.0]
+        assert json.loads(noted) == {**json.loads(stored), "before": before}
         assert trace_in(noted) == (PARENT, "")
 
     def test_changes_no_request_without_a_trace(self) -> None:
         for stored in ("", "{}", '{"metadata":{"trace":1}}'):
-            assert note_death(stored, DeadAttempt.of("token", 0.0)) == stored
+            assert note_attempt(stored, AttemptBefore.of("token", 1)) == stored
             assert trace_in(stored) == NONE
