@@ -10,6 +10,7 @@ from typing import Any
 from opentelemetry import trace
 from opentelemetry.trace import Link, Span, SpanKind
 
+from a2a_tasks.execution.active_run import ActiveRun
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.turns import RunRequest, read_run_request
 from a2a_tasks.store.records import ClaimedRun, LeaseLost
@@ -27,8 +28,9 @@ NANO = 1_000_000_000
 class AttemptSpan:
     """The span of an attempt, which is the current one for its agent. It has an id that the next attempt can know."""
 
-    def __init__(self, run: ClaimedRun, message_id: str, recorder: Recorder) -> None:
-        self._run, self._message_id, self._recorder = run, message_id, recorder
+    def __init__(self, carried: ActiveRun, message_id: str, recorder: Recorder) -> None:
+        self._carried, self._run = carried, carried.assignment
+        self._message_id, self._recorder = message_id, recorder
         self._span: Span | None = None
 
     def __enter__(self) -> AttemptSpan:
@@ -72,7 +74,7 @@ class AttemptSpan:
     ) -> None:
         if self._span is None:
             return
-        if fault is not None:
+        if fault is not None and not self._carried.parked:
             tracing.fail(self._span, type(fault).__name__, ours=isinstance(fault, Exception))
         fenced, state = isinstance(fault, LeaseLost), self._recorder.state.word
         self._span.set_attributes({"a2a_host.fenced": fenced, "a2a.task.state": state})

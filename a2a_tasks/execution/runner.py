@@ -367,7 +367,7 @@ class Runner:
         current.set(log)  # for this task, and for tasks and threads that the agent starts
         try:
             meter.start()
-            with AttemptSpan(run, turn.message.message_id, recorder):
+            with AttemptSpan(carried, turn.message.message_id, recorder):
                 end = await self._listen_to(carried, turn, recorder, journal)
                 failpoint("worker.agent_returned")
                 carried.ending = True

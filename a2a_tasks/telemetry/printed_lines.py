@@ -67,7 +67,7 @@ class PrintedLines(io.TextIOBase):
         return self._stream.encoding
 
     @property
-    def errors(self) -> str | None:
+    def errors(self) -> str | None:  # type: ignore[override]
         """What the replaced stream does with characters that it cannot encode."""
         return self._stream.errors
 

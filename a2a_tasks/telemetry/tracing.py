@@ -248,7 +248,8 @@ def content(begun: Span | None, name: str, text: str) -> None:
     if begun is None or not conf.TRACE_CONTENT:
         return
     # More is redacted than is shown, so that no credential is cut in two before.
-    begun.set_attribute(name, redact(text[: 2 * MAX_CONTENT])[:MAX_CONTENT])
+    sound = redact(text[: 2 * MAX_CONTENT]).encode(errors="backslashreplace").decode()
+    begun.set_attribute(name, sound[:MAX_CONTENT])
 
 
 def call_span(

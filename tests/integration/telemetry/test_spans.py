@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from pytest_django import Settings
 
 from a2a_tasks.agents import Turn
+from a2a_tasks.telemetry import tracing
 from a2a_tasks.telemetry.attributes import TABLE, SpanName
 from tests.support.agents_under_test import playing
 from tests.support.bindings.peers import Fault, Peer, message
@@ -147,6 +148,7 @@ class TestAnAttempt:
         before, after = spans.named(f"invoke_agent {agent.slug}")
         assert before.context is not None
         assert [link.context.span_id for link in after.links] == [before.context.span_id]
+        assert "error.type" not in about(before)
         assert "a2a_host.queue_seconds" in about(before)
         assert "a2a_host.queue_seconds" not in about(after)
         assert not spans.named(f"queue {agent.slug}")
@@ -176,6 +178,13 @@ async def test_a_provider_that_raises_costs_no_request_and_no_run(
     spans.provider.add_span_processor(Broken())
     task = (await http_peer.call("SendMessage", message()))["task"]
     assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+def test_content_that_no_encoder_takes_is_escaped(spans: Spans, settings: Settings) -> None:
+    settings.A2A_TRACE_CONTENT = True
+    with tracing.span("said") as begun:
+        tracing.content(begun, "output.value", "\ud800")
+    assert about(spans.named("said")[0])["output.value"] == "\\ud800"
 
 
 async def step(turn: Turn) -> str:
