@@ -114,7 +114,7 @@ def _tell_wait(request: RunRequest, agent: str, about: dict[str, str]) -> float:
 def _link_before(request: RunRequest, run: ClaimedRun, about: dict[str, str]) -> list[Link]:
     """Return the link to the attempt before. If it died and could not send its span, make that as well."""
     before = request.before
-    if before is None:
+    if before is None or not request.trace.traceparent:
         return []
     id_ = int(before.span_id, 16)
     if before.begun:

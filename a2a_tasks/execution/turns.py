@@ -58,7 +58,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: The trace context of the send, and its time in seconds since the epoch, if traces are on (`a2a_tasks.telemetry`).
     trace: TraceContext = NONE
     sent_at: float = 0.0
-    #: The attempt before this one, if it died or was parked.
+    #: The attempt before this one, if it died, or was parked or handed back.
     before: AttemptBefore | None = None
 
 

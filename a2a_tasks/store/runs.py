@@ -192,13 +192,14 @@ def _hand_back_one(task: int, token: str, *, tried: bool) -> None:
     if not Task.objects.filter(pk=task, run_token=token).update(run_token=""):
         return
     run = Run.objects.get(token=token, status=RunStatus.RUNNING)
+    run.request = note_attempt(run.request, AttemptBefore.of(token, run.attempt))
     if tried:
         run.error += f"Attempt {run.attempt} on {run.worker} was stopped with its process.\n"
     else:
         run.attempt -= 1
     run.status, run.token, run.lease_until = RunStatus.QUEUED, "", None
     run.due_at = Now()
-    run.save(update_fields=[*WAITING, "attempt", "error"])
+    run.save(update_fields=[*WAITING, "attempt", "error", "request"])
 
 
 def unclaim(worker: str, mark: str) -> None:

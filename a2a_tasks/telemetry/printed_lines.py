@@ -68,7 +68,7 @@ class PrintedLines(io.TextIOBase):
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]
-        """What the replaced stream does with characters that it cannot encode."""
+        """The handling of characters that the replaced stream cannot encode."""
         return self._stream.errors
 
     @property

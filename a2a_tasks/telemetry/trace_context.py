@@ -30,7 +30,7 @@ MAX_MEMBERS = 32
 
 
 class AttemptBefore(NamedTuple):
-    """The attempt of a run before the present one, which died or was parked: the next attempt links to its span."""
+    """The attempt of a run before the present one, which died, or was parked or handed back: the next attempt links to its span."""
 
     #: The id of its span, as in headers.
     span_id: str

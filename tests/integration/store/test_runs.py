@@ -14,6 +14,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from a2a_tasks import pubsub
+from a2a_tasks.execution.turns import read_run_request
 from a2a_tasks.models import Run, RunStatus, Task, Worker
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
@@ -22,6 +23,7 @@ from a2a_tasks.store.backend import postgres
 from a2a_tasks.store.records import ClaimedRun, LeaseLost, RunEnd
 from a2a_tasks.store.replies import reply
 from a2a_tasks.store.tasks import find
+from a2a_tasks.telemetry.trace_context import AttemptBefore
 from tests.support.execution.waiting import eventually, somebody_waits_for_a_row
 from tests.support.store.world import (
     ALICE,
@@ -245,6 +247,19 @@ class TestHandBack:
         given = Run.objects.filter(status=RunStatus.QUEUED, attempt=0, token="")
         assert given.count() == 20
         assert not Task.objects.exclude(run_token="").exists()
+
+    @pytest.mark.parametrize("space", ["", " "])
+    def test_the_next_attempt_of_a_run_with_a_trace_knows_the_one_before(self, space: str) -> None:
+        old = held()
+        parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        Run.objects.update(
+            request=f'{{"principal":"alice","trace":{space}["{parent}",""],"before":["ff",1,2.0,3.0]}}'
+        )
+        runs.hand_back([old.token])
+        (taken,) = claim()
+        request = read_run_request(taken.request)
+        assert request.before == AttemptBefore.of(old.token, 1)
+        assert (request.principal, request.trace.traceparent) == ("alice", parent)
 
     def test_it_rings_so_that_somebody_else_starts_it_at_once(self) -> None:
         run = held(queue="slow")
