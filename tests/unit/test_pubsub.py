@@ -229,8 +229,8 @@ class TestWithoutRedis:
         self, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings.REDIS_URL = "redis://127.0.0.1:1/0"
-        away = ThrottledLogger(pubsub.log, "the Redis of this test is away")
-        monkeypatch.setattr(pubsub, "_unheard", away)
+        logger = logging.getLogger("tests.subscription")  # others log that Redis is away, too
+        monkeypatch.setattr(pubsub, "_unheard", ThrottledLogger(logger, "away"))
         named: list[LogContext] = []
 
         class Naming(logging.Handler):
@@ -238,7 +238,7 @@ class TestWithoutRedis:
                 named.append(log_context.current())
 
         handler, before = Naming(), log_context.current()
-        pubsub.log.addHandler(handler)
+        logger.addHandler(handler)
         log_context.bind(LogContext("request-1", tenant="/acme"))
         try:
             subscriber = Subscriber(lambda hint: None)
@@ -247,7 +247,7 @@ class TestWithoutRedis:
             await subscriber.close()
         finally:
             log_context.bind(before)
-            pubsub.log.removeHandler(handler)
+            logger.removeHandler(handler)
         assert named == [LogContext()]
 
     def test_hints_that_nobody_takes_are_bounded_and_told_of_once(

@@ -14,7 +14,7 @@ from tests.campaigns.metrics.prometheus import RULES
 pytestmark = pytest.mark.checkout
 FOLDER = ROOT / "deploy" / "grafana"
 PAGE = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
-EXPLAINED = set(re.findall(r"^\| `(a2a_\w+)", PAGE, re.MULTILINE))
+EXPLAINED = set(re.findall(r"^\| `(a2a_\w+)[`{]", PAGE, re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", ["service", "agents", "webhooks"])
