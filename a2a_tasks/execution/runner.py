@@ -332,9 +332,15 @@ class Runner:
         conversation = StoredConversation(run)
         meter = Meter(run)
         recorder = Recorder(run, conversation, meter)
-        leave = None if carried.acts_once else carried.stop
-        holds, threads = carried.holds, carried.threads
-        journal = StoredJournal(run, recorder, threads, meter=meter, holds=holds, leave=leave)
+        journal = StoredJournal(
+            run,
+            recorder,
+            carried.threads,
+            meter=meter,
+            holds=carried.holds,
+            leave=carried.stop,
+            acts_once=carried.acts_once,
+        )
         secrets = StoredSecrets(run)
         turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets, conversation)
         log = self._notebook.open(run)

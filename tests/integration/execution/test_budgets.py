@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -102,6 +102,30 @@ class Models:
     async def _ask(self, turn: Turn) -> None:
         self.calls += 1
         await turn.usage(model="m")
+
+    async def loop_in_one_step(self, turn: Turn) -> str:
+        """All calls are in one step."""
+        await turn.step("plan", self.loop_over_reports, turn)
+        return "done"
+
+    async def loop_after_a_step(self, turn: Turn) -> str:
+        """One step is taken, and the calls are in none."""
+        await turn.step("plan", timezone.now().isoformat)
+        return await self.loop_over_reports(turn)
+
+    async def loop_side_by_side(self, turn: Turn) -> str:
+        """Two loops at once."""
+        steps = (
+            [turn.step(f"ask {way} {number}", self._ask, turn) for number in range(MANY // 2)]
+            for way in "ab"
+        )
+
+        async def take(way: Sequence[Awaitable[Any]]) -> None:
+            for step in way:
+                await step
+
+        await asyncio.gather(*map(take, steps))
+        return "done"
 
     async def loop_without_waiting(self, turn: Turn) -> str:
         """Reports are not awaited; only the model is."""
@@ -283,6 +307,70 @@ class TestAnOperator:
             client = Client(agent)
             task = await self.ask(client)
             assert (await client.cancel(task)).status.state.word == "canceled"
+
+
+class TestAWait:
+    """The agent stops at the limit, or after one more call, and goes on once there is room."""
+
+    @pytest.mark.parametrize(
+        "loop",
+        [
+            Models.loop_over_steps,
+            Models.loop_over_reports,
+            Models.loop_in_one_step,
+            Models.loop_after_a_step,
+            Models.loop_side_by_side,
+            Models.loop_in_a_thread,
+        ],
+        ids=lambda loop: loop.__name__,
+    )
+    async def test_holds_every_loop_at_the_limit(self, loop: Callable[[Models, Turn], Any]) -> None:
+        await make_budget(3, action=BudgetAction.ASK)
+        models = Models()
+        with playing(loop.__get__(models)) as agent:
+            client = Client(agent)
+            task = await client.begin()
+            await until(lambda: run_in_thread(lambda: budgets.list_asking().exists()))
+            await until(lambda: client_says(client, task.id, "The work waits"))
+            assert 3 <= models.calls <= 4
+            await run_in_thread(budgets.allow, (await use()).pk, Decimal(1000))
+            await until(lambda: client_is(client, task.id, "completed"))
+        assert models.calls == MANY
+        assert (await use()).used == MANY
+
+    async def test_before_the_agent_begins_holds_no_slot_also_if_it_must_not_act_twice(
+        self,
+    ) -> None:
+        budget = await make_budget(3, action=BudgetAction.ASK)
+        await run_in_thread(
+            BudgetUse.objects.create, budget=budget, since=budgets.BEGINNING, used=Decimal(3)
+        )
+        models = Models()
+        with playing(models.loop_over_reports, after_crash="fail") as agent:
+            client = Client(agent)
+            task = await client.begin()
+            await until(lambda: run_in_thread(TestAnOperator.is_parked))
+            assert models.calls == 0
+            await run_in_thread(budgets.allow, (await use()).pk, Decimal(1000))
+            await until(lambda: client_is(client, task.id, "completed"))
+
+    async def test_uses_up_no_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def work(turn: Turn) -> str:
+            await asyncio.sleep(0.2)
+            await turn.usage(model="m")
+            return "done"
+
+        await make_budget(0.1, unit=BudgetUnit.SECONDS, action=BudgetAction.ASK)
+        with looking_often(monkeypatch), playing(work) as agent:
+            client = Client(agent)
+            task = await client.begin()
+            await until(lambda: client_says(client, task.id, "The work waits"))
+            used = (await use()).used
+            for _ in range(10):
+                await asyncio.sleep(meter.WATCH_SECONDS)
+            assert (await use()).used == used
+            await run_in_thread(budgets.allow, (await use()).pk, Decimal(60))
+            await until(lambda: client_is(client, task.id, "completed"))
 
 
 class TestAPause:

@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from a2a_tasks.models import AuditEntry, Budget, BudgetUse
+from a2a_tasks.store import budgets
 from tests.support.console.admin.rows import make_task
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +40,7 @@ def asking() -> BudgetUse:
     return BudgetUse.objects.create(
         budget=budget,
         subject="key:ann",
-        since=timezone.now(),
+        since=budgets.BEGINNING,
         used=Decimal("5.01"),
         asked_at=timezone.now(),
         asked_for=make_task("t-1").pk,
