@@ -114,7 +114,6 @@ class TestTheApi:
     def test_refuses_what_it_cannot_sum(self, query: str) -> None:
         assert asked(key_of("admin:read"), f"/usage?{query}").status == 400
 
-
     @pytest.mark.parametrize(
         ("until", "status"), [("0001-01-01T00:00:00Z", 400), ("9999-12-31T23:59:59Z", 400)]
     )

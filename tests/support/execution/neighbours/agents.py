@@ -84,6 +84,25 @@ class Speaker(Good):
             await asyncio.sleep(float(seconds))
 
 
+class Spender(Good):
+    """Calls a model in as many steps as the text says."""
+
+    slug = "spender"
+    name = "Spender"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Spend."""
+
+        async def ask() -> None:
+            await asyncio.sleep(0.01)
+            await turn.usage(model="m")
+
+        yield turn.working()
+        for number in range(int(turn.text)):
+            await turn.step(f"ask {number}", ask)
+        yield "done"
+
+
 class Maker(Good):
     """Makes as many artifacts as the text says, each of so many bytes at once: "5 8000000"."""
 
