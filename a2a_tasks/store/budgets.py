@@ -349,7 +349,8 @@ def save(budget: Budget) -> None:
     with transaction.atomic():
         made = budget.pk is None
         budget.save()
-        detail = {"limit": str(budget.limit), "unit": budget.unit, "enabled": budget.enabled}
+        names = ("unit", "currency", "share", "window", "action", "enabled")
+        detail = {name: getattr(budget, name) for name in names} | {"limit": str(budget.limit)}
         action = Action.BUDGET_CREATE if made else Action.BUDGET_CHANGE
         audit.note(action, budget.name, detail=detail)
         _wake_all(budget.pk)

@@ -19,6 +19,7 @@ from a2a_console.admin.widgets.paging import BoundedPaginator
 from a2a_console.admin.widgets.staff import HostWideAdmin, own_urls
 from a2a_console.queue.budget_questions import may_decide
 from a2a_console.site import page_url, site
+from a2a_tasks.agents.usage import is_currency
 from a2a_tasks.models import Budget, BudgetAction, BudgetUse, BudgetWindow
 from a2a_tasks.store import budgets
 
@@ -51,6 +52,13 @@ class BudgetForm(_Form):
             "tenant": "Counts only callers of this tenant. Empty = of all.",
             "caller": "Counts only this caller, such as key:k3vbd7yq2mza. Empty = all.",
         }
+
+    def clean_currency(self) -> str:
+        """Refuse what no cost is in: the budget would count nothing."""
+        currency: str = self.cleaned_data["currency"]
+        if not is_currency(currency):
+            raise ValidationError("A currency is three capital letters.")
+        return currency
 
     def clean(self) -> dict[str, Any]:
         """Refuse a pause that would never end."""

@@ -75,6 +75,7 @@ def test_a_budget_is_made_with_an_entry_of_the_audit_log(admin_client: Client) -
         ({"action": "pause", "window": "ever"}, "never begins anew cannot pause"),
         ({"limit": "-1"}, "is violated"),
         ({"limit": "NaN"}, "Enter a number"),
+        ({"currency": "eur"}, "three capital letters"),
         ({"unit": "bananas"}, "not one of the available choices"),
     ],
 )
