@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
+from django.forms.models import model_to_dict
 from django.utils import timezone
 
 from a2a_tasks import pubsub
@@ -276,8 +277,8 @@ def begin_wait(spent: SpentBudget, task: int) -> int | None:
 
     None: the budget is gone, or has been changed since this process has read it.
     """
-    stored = Budget.objects.filter(pk=spent.budget.pk).values().first()
-    if stored is None or any(getattr(spent.budget, name) != stored[name] for name in stored):
+    stored = Budget.objects.filter(pk=spent.budget.pk).first()
+    if stored is None or model_to_dict(stored) != model_to_dict(spent.budget):
         return None
     use, _ = BudgetUse.objects.select_for_update().get_or_create(
         budget_id=spent.budget.pk, subject=spent.use.subject, since=spent.use.since
@@ -291,7 +292,7 @@ def begin_wait(spent: SpentBudget, task: int) -> int | None:
 def list_asking() -> QuerySet[BudgetUse]:
     """Return the sums about which operators are asked, oldest first (index `budget_asks`).
 
-    Nobody is asked any more once the window has ended, the budget has room again, or the only task of the sum has ended.
+    They are not asked any more if the window has ended, the budget has room again, or the only task of the sum has ended.
     """
     now = timezone.now()
     windows = [(window, find_window(Budget(window=window), now)[0]) for window in BudgetWindow]

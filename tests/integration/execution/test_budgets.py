@@ -28,9 +28,10 @@ from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import Task
 from a2a_tasks.store import budgets
 from a2a_tasks.store.db import run_in_thread
+from tests.integration.access.statements import statements
 from tests.support.agents_under_test import playing
 from tests.support.budgets import make_budget
-from tests.support.execution.host import Client
+from tests.support.execution.host import Client, not_carried
 from tests.support.execution.waiting import until
 
 pytestmark = [
@@ -209,6 +210,16 @@ class TestARunawayLoop:
             for _ in range(2):
                 assert (await Client(agent).send()).status.state.word == "failed"
         assert models.calls == 10
+
+
+async def test_a_host_without_budgets_asks_the_database_for_none() -> None:
+    with playing(Models().loop_over_steps) as agent:
+        await Client(agent).send()  # the process reads the budgets once
+        with statements() as said:
+            await Client(agent).send()
+        await until(not_carried)
+    assert said
+    assert not [text for text in said if "budget" in text.replace("waits_for_budget", "")]
 
 
 class TestAMessage:
