@@ -1,22 +1,21 @@
 """`/metrics`, for Prometheus: the counters of this process, and gauges from the tables, equal in all processes.
 
-Workers have no web server: `metrics_port.py` serves their counters. See docs/decisions/0023.
+Workers have no web server: `metrics_port.py` serves their counters. See docs/decisions/0033.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
-from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from a2a_push.store.statistics import WebhookCounts, read_counts
+from a2a_project.gauges import read_gauges, say_database_away
 from a2a_tasks.access.authentication import identify
 from a2a_tasks.access.credentials import networks
-from a2a_tasks.agents import registry
 from a2a_tasks.bindings.http import Receive, Request, Scope, Send, respond, without_body
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import (
@@ -26,7 +25,6 @@ from a2a_tasks.protocol.errors import (
     Unauthenticated,
     WrongCredentials,
 )
-from a2a_tasks.store import runs, workers
 from a2a_tasks.store.db import run_in_thread
 
 __all__ = ["PATH", "SCOPE", "serve"]
@@ -35,6 +33,8 @@ PATH = "/metrics"
 #: The scope of callers that may read metrics.
 SCOPE = "metrics"
 NOT_FOUND = b'{"error":"not found"}'
+#: Most seconds that the database has to answer.
+PATIENCE = 5.0
 UNAVAILABLE = b'{"status":"unavailable"}'
 
 
@@ -52,7 +52,7 @@ async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         await respond(send, 404, NOT_FOUND)
         return
     headers = [(b"content-type", CONTENT_TYPE_LATEST.encode()), (b"cache-control", b"no-store")]
-    await respond(send, 200, await _text(), headers)
+    await respond(send, 200, await _text(_patience(request)), headers)
 
 
 async def _may_read(request: Request) -> bool:
@@ -75,75 +75,31 @@ def _is_listed(peer: str) -> bool:
         return False
 
 
-async def _text() -> bytes:
-    """Return all metrics; if the database is away, those that do not need it."""
+def _patience(request: Request) -> float:
+    """Return the seconds that the database has to answer: at most half of those that Prometheus waits."""
+    try:
+        return min(PATIENCE, float(request.header("x-prometheus-scrape-timeout-seconds")) / 2)
+    except ValueError:
+        return PATIENCE
+
+
+async def _text(seconds: float) -> bytes:
+    """Return all metrics; if the database does not answer within so many seconds, those that do not need it."""
     standing = CollectorRegistry()
     try:
-        standing.register(_Standing(*await run_in_thread(_read)))
-    except Overloaded:
-        standing.register(_Away())
+        async with asyncio.timeout(seconds):
+            standing.register(_Standing(await run_in_thread(read_gauges)))
+    except (Overloaded, TimeoutError):
+        standing.register(_Standing(say_database_away()))
     return generate_latest() + generate_latest(standing)
-
-
-def _read() -> tuple[WebhookCounts, dict[str, int], dict[str, int]]:
-    return (
-        read_counts(),
-        runs.count_by_status(),
-        workers.count_serving(registry.queues_in_use(), workers.list_seen()),
-    )
 
 
 class _Standing(Collector):
     """The gauges from the tables."""
 
-    def __init__(
-        self, webhooks: WebhookCounts, running: dict[str, int], serving: dict[str, int]
-    ) -> None:
-        self._webhooks, self._runs, self._serving = webhooks, running, serving
+    def __init__(self, found: list[Metric]) -> None:
+        self._found = found
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics."""
-        now = self._webhooks
-        yield _one("a2a_database_up", "1 if the database answers.", 1)
-        yield _one(
-            "a2a_webhooks_due", "Webhooks with due deliveries that no process has leased.", now.due
-        )
-        yield _one("a2a_webhook_deliveries_pending", "Pending deliveries.", now.pending)
-        yield _one(
-            "a2a_webhook_late_seconds",
-            "Seconds since the oldest due delivery became due.",
-            now.late,
-        )
-        blocked = {"breaker": now.breakers_open, "paused": now.paused, "disabled": now.disabled}
-        yield _by(
-            "a2a_webhook_receivers_blocked",
-            "Receivers to which nothing, or one delivery at a time, is sent now, by reason.",
-            "by",
-            blocked,
-        )
-        yield _by("a2a_runs", "Queued, active and parked runs of agents.", "status", self._runs)
-        yield _by(
-            "a2a_queue_workers",
-            "Live processes that take work from a queue.",
-            "queue",
-            self._serving,
-        )
-
-
-class _Away(Collector):
-    """The gauges while the database is away."""
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics."""
-        yield _one("a2a_database_up", "1 if the database answers.", 0)
-
-
-def _one(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, text, value=value)
-
-
-def _by(name: str, text: str, label: str, values: dict[str, int]) -> Metric:
-    family = GaugeMetricFamily(name, text, labels=[label])
-    for value, count in values.items():
-        family.add_metric([value], count)
-    return family
+    def collect(self) -> list[Metric]:
+        """Return the metrics."""
+        return self._found

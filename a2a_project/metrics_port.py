@@ -1,4 +1,4 @@
-"""A worker's own counters, for Prometheus, at a port of its own: a worker has no web server."""
+"""The counters of a process without a web server (workers, pushers, gRPC), for Prometheus, at a port of its own."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch, presence
 from a2a_tasks.outages import ThrottleFilter
 from a2a_tasks.store.workers import WorkerKind
+from a2a_tasks.telemetry import loop_lag
 
 __all__ = ["register"]
 
@@ -43,4 +44,5 @@ def register(kind: WorkerKind = WorkerKind.WEB) -> None:
     process_lifetime.on_start(functools.partial(presence.begin, kind, dispatch.load))
     process_lifetime.on_start(dispatch.ensure_started)
     process_lifetime.on_start(deliver)
+    process_lifetime.on_start(loop_lag.begin)
     process_lifetime.on_start(say_who_may_come)

@@ -365,7 +365,8 @@ class HostSettings(Constants, Compatibility):
     #: Addresses and networks, separated by commas, that may read `/metrics` without credentials. Others need the scope
     #: `metrics`; for callers without it the page does not exist.
     METRICS_PEERS: str = ""
-    #: Address where a worker serves its own counters without authentication, `host:port`; empty = nowhere.
+    #: Address where a worker, a pusher or a gRPC process serves its own counters without authentication, `host:port`;
+    #: empty = nowhere.
     METRICS_LISTEN: str = ""
     #: File that a worker or beat touches every five seconds as long as it works, for health checks of containers;
     #: empty = none.

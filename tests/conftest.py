@@ -18,6 +18,7 @@ import pytest
 from pytest_django.plugin import DjangoDbBlocker
 
 from tests import backend as backends
+from tests.campaigns.metrics import prometheus
 from tests.campaigns.outages import pgbouncer
 from tests.campaigns.server import nginx
 from tests.support import chromium
@@ -89,7 +90,9 @@ def pytest_report_header() -> str:
     pictures = chromium.PICTURES if chromium.path() else "none"
     pool = pgbouncer.path() or "none found, so the tests marked `pgbouncer` are left out"
     proxy = nginx.path() or "none found, so the tests marked `nginx` are left out"
-    return f"{backends.describe()}, Chromium: {browser}, pictures of pages: {pictures}, PgBouncer: {pool}, nginx: {proxy}"
+    metrics = prometheus.path() or "none found, so the tests marked `prometheus` are left out"
+    others = f"PgBouncer: {pool}, nginx: {proxy}, Prometheus: {metrics}"
+    return f"{backends.describe()}, Chromium: {browser}, pictures of pages: {pictures}, {others}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -108,6 +111,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others += [item for item in items if item.get_closest_marker("pgbouncer")]
     if nginx.path() is None:
         others += [item for item in items if item.get_closest_marker("nginx")]
+    if prometheus.path() is None:
+        others += [item for item in items if item.get_closest_marker("prometheus")]
     config.hook.pytest_deselected(items=others)
     left_out = set(others)
     items[:] = [item for item in items if item not in left_out]

@@ -30,6 +30,7 @@ from a2a_tasks.store.db import AWAY, run_here
 
 __all__ = [
     "BATCH_BYTES",
+    "REACHABLE",
     "SLICE",
     "UNREAD",
     "ClaimedBatch",
@@ -58,7 +59,8 @@ _WITH_WEBHOOKS = """
 select distinct task_id from a2a_push_pushconfig where task_id = any(%s) and active
 """
 _DISABLED = ~Q(disabled_reason="") | Q(receiver__disabled_at__isnull=False)
-_REACHABLE = (Q(receiver__probe_at=None) | Q(receiver__probe_at__lte=Now())) & (
+#: The condition of webhooks, and of deliveries, whose receiver takes requests now, unless it is disabled.
+REACHABLE = (Q(receiver__probe_at=None) | Q(receiver__probe_at__lte=Now())) & (
     Q(receiver__paused_until=None) | Q(receiver__paused_until__lte=Now())
 )
 _MORE = Q(due_at=None, task__last_event__gt=F("looked")) & (
@@ -70,7 +72,7 @@ _FREE = Q(token="") | Q(lease_until__lt=Now())
 def due(seconds: float = 0.0) -> Q:
     """Return the condition of unleased webhooks with work now, or within `seconds`."""
     soon = Q(due_at__lte=Now() + datetime.timedelta(seconds=seconds) if seconds else Now())
-    return Q(active=True) & _FREE & (soon | _MORE) & (_DISABLED | _REACHABLE)
+    return Q(active=True) & _FREE & (soon | _MORE) & (_DISABLED | REACHABLE)
 
 
 def due_of(tasks: Collection[int]) -> list[Candidate]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Min, Q, QuerySet
+from django.db.models import F, Min, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from a2a_push.models import Delivery, DeliveryStatus, PushConfig, Receiver
-from a2a_push.store.claims import due
+from a2a_push.store.claims import REACHABLE, due
 
 __all__ = ["WebhookCounts", "count_pending", "read_counts"]
+
+#: The condition of deliveries that are due.
+RIPE = Q(status=DeliveryStatus.PENDING) & (Q(next_at=None) | Q(next_at__lte=Now()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class WebhookCounts:
     due: int
     #: Pending deliveries, under way or waiting.
     pending: int
-    #: Seconds since the oldest due delivery became due; 0 = none is due.
+    #: Seconds since the oldest notification that can be sent became due; 0 = none is due.
     late: float
     #: Receivers with an open or half-open breaker, with a pause by Retry-After, and disabled ones.
     breakers_open: int
@@ -34,15 +38,32 @@ class WebhookCounts:
 def read_counts() -> WebhookCounts:
     """Return the present counts."""
     receivers = Receiver.objects.all()
-    pending, late = count_pending(Delivery.objects.all())
     return WebhookCounts(
         due=PushConfig.objects.filter(due()).count(),
-        pending=pending,
-        late=late or 0.0,
+        pending=Delivery.objects.filter(status=DeliveryStatus.PENDING).count(),
+        late=_measure_delay(),
         breakers_open=receivers.exclude(probe_at=None).count(),
         paused=receivers.filter(paused_until__gt=Now()).count(),
         disabled=receivers.exclude(disabled_at=None).count(),
     )
+
+
+def _measure_delay() -> float:
+    """Return the seconds since the oldest notification became due, of those whose receiver takes requests now.
+
+    An event has no delivery before a pusher has looked at it.
+    """
+    pending = Delivery.objects.filter(REACHABLE, RIPE, receiver__disabled_at=None)
+    unseen = PushConfig.objects.filter(due(), due_at=None, task__events__number=F("looked") + 1)
+    times = [
+        pending.aggregate(oldest=Min(Coalesce("next_at", "created_at")))["oldest"],
+        unseen.aggregate(oldest=Min("task__events__created_at"))["oldest"],
+    ]
+    return max((_age(at) for at in times if at is not None), default=0.0)
+
+
+def _age(at: datetime) -> float:
+    return max(0.0, (timezone.now() - at).total_seconds())
 
 
 def count_pending(
@@ -53,8 +74,7 @@ def count_pending(
     Each query reads at most `limit` rows; None = all.
     """
     pending = deliveries.filter(status=DeliveryStatus.PENDING).order_by("pk")
-    ripe: Any = pending.filter(Q(next_at=None) | Q(next_at__lte=Now()))
+    ripe: Any = pending.filter(RIPE)
     times = ripe.annotate(at=Coalesce("next_at", "created_at"))[:limit]
     oldest = times.aggregate(oldest=Min("at"))["oldest"]
-    late = max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else None
-    return pending[:limit].count(), late
+    return pending[:limit].count(), _age(oldest) if oldest else None

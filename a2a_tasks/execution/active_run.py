@@ -35,6 +35,8 @@ class ActiveRun:
         self.threads = RunThreads(assignment.scope.agent)
         #: True while its last events are written. With them it gives up its lease.
         self.ending = False
+        #: True if it is stopped because it was parked.
+        self.parked = False
         #: Time of the last known extension of its lease, by this process's clock.
         self.extended = assignment.requested_at
         #: Time of the last query that confirmed the lease of this process.
@@ -43,10 +45,13 @@ class ActiveRun:
     @property
     def on_probation(self) -> bool:
         """True if the run is in a quarantine group, and within the time in which it died before."""
-        lived = time.monotonic() - self._begun
-        return (
-            self.assignment.quarantine is Quarantine.GROUP and lived < self.assignment.longest_life
-        )
+        grouped = self.assignment.quarantine is Quarantine.GROUP
+        return grouped and self.age < self.assignment.longest_life
+
+    @property
+    def age(self) -> float:
+        """The seconds since this process began to execute it."""
+        return time.monotonic() - self._begun
 
     @property
     def acts_once(self) -> bool:
@@ -67,6 +72,11 @@ class ActiveRun:
     def is_unknown(self) -> bool:
         """True if the database has not answered for a lease and the pause after an outage (`Runner.patient`)."""
         return time.monotonic() - self.confirmed > 2 * float(conf.LEASE_SECONDS)
+
+    def park(self) -> None:
+        """Stop it, because it was parked."""
+        self.parked = True
+        self.stop()
 
     def stop(self) -> None:
         """Tell the agent once that it was stopped. It has A2A_STOP_SECONDS to end.

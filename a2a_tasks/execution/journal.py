@@ -27,6 +27,7 @@ from a2a_tasks.store.db import (
 from a2a_tasks.store.parking import LAST_SECOND, Parking, park
 from a2a_tasks.store.records import ClaimedRun, StepResult
 from a2a_tasks.store.tasks import find_state
+from a2a_tasks.telemetry.run_counters import replayed_steps
 
 __all__ = ["StoredJournal"]
 
@@ -81,6 +82,8 @@ class StoredJournal(Journal):
             await asyncio.sleep(AGAIN_SECONDS)
         if name == self._run.parked_in:
             self._recorder.repeats = 0
+        if name in self.results:
+            replayed_steps.labels(self._run.scope.agent).inc()
 
     async def look_at_budgets(
         self, name: str, *, waits: bool, parks: bool = False, idle: bool = False

@@ -20,8 +20,10 @@ from a2a_tasks.store.db import (
     run_in_thread,
     run_to_completion,
 )
+from a2a_tasks.store.prices import find_cost
 from a2a_tasks.store.records import ClaimedRun, Spender, UsageEntry
 from a2a_tasks.store.usage import write_batched
+from a2a_tasks.telemetry.run_counters import count_usage
 
 __all__ = ["Meter"]
 
@@ -100,6 +102,10 @@ class Meter:
             except BudgetSpent as refusal:  # the reports are written
                 self._refuse(refusal)
             del self._waiting[: len(portion)]
+            for entry in portion:
+                used = entry.report
+                counts = used.input_tokens, used.output_tokens
+                count_usage(self._run.scope.agent, used.model, *counts, *find_cost(used))
 
     async def settle(self) -> None:
         """Wait until all reports are written. Raises TransactionRefused."""

@@ -47,6 +47,7 @@ from a2a_tasks.store.db import TransactionRefused, run_in_thread, run_to_complet
 from a2a_tasks.store.quarantine import GROUP, Quarantine
 from a2a_tasks.store.records import ClaimedRun, LeaseLost, PreclaimedLease, RunEnd, WantedRuns
 from a2a_tasks.store.versions import fail_tasks_of
+from a2a_tasks.telemetry.run_counters import OTHERS, attempts, run_seconds
 
 __all__ = ["Runner"]
 
@@ -69,6 +70,15 @@ NOT_AGAIN = "The process carrying this task died or was stopped, and the agent d
 def _sendable(text: str) -> str:
     """Return the text without characters that databases and peers refuse: lone surrogates and NUL."""
     return text.encode(errors="backslashreplace").decode().replace("\x00", "\\x00")
+
+
+def _why(run: ClaimedRun) -> str:
+    """Return why an attempt begins, for the metrics."""
+    if run.attempt > 1:
+        return "crash" if run.quarantine is Quarantine.NONE else "quarantine"
+    if run.begun_before:
+        return "woken" if run.parked_in else "handed_back"
+    return "first"
 
 
 class Runner:
@@ -327,8 +337,17 @@ class Runner:
     # --- executing a run ------------------------------------------------------------------
 
     async def _carry(self, carried: ActiveRun) -> None:
+        """Execute a run, and count the attempt."""
+        bind_log_context(carried.assignment)
+        slug = carried.assignment.scope.agent
+        agent = slug if registry.find_own(slug) else OTHERS
+        attempts.labels(agent, _why(carried.assignment)).inc()
+        outcome = await self._execute(carried)
+        run_seconds.labels(agent, outcome).observe(carried.age)
+
+    async def _execute(self, carried: ActiveRun) -> str:
+        """Execute a run; return the outcome for the metrics."""
         run = carried.assignment
-        bind_log_context(run)
         conversation = StoredConversation(run)
         meter = Meter(run)
         recorder = Recorder(run, conversation, meter)
@@ -338,7 +357,7 @@ class Runner:
             carried.threads,
             meter=meter,
             holds=carried.holds,
-            leave=carried.stop,
+            leave=carried.park,
             acts_once=carried.acts_once,
         )
         secrets = StoredSecrets(run)
@@ -353,13 +372,18 @@ class Runner:
             recorder.finish(end)
             await recorder.wait_written()
             await secrets.wipe()
+            return "failed" if recorder.state is TaskState.FAILED else end.status
         except LeaseLost:
             logger.info("run %s lost its task; its agent was stopped", run.run)
+            return "canceled"
         except Overloaded as fault:
             logger.warning("run %s could not write: %s", run.run, fault.__cause__)
             self._leases.give_back(run.token, carried)
+            return "handed_back"
         except asyncio.CancelledError:
             logger.info("run %s was stopped", run.run)
+            stopped = "handed_back" if self._draining else "canceled"
+            return "parked" if carried.parked else stopped
         except ProcessDied as fault:
             await self._surrender(run, str(fault), recorder=recorder)
         except Exception:  # its events cannot be written: it is tried again, or fails
@@ -371,6 +395,7 @@ class Runner:
             log.close()
             with contextlib.suppress(TransactionRefused, Overloaded):
                 await meter.close()  # it was spent, however the run ended
+        return "crashed"
 
     async def _listen_to(
         self, carried: ActiveRun, turn: Turn, recorder: Recorder, journal: StoredJournal

@@ -26,6 +26,7 @@ from a2a_tasks.execution.runner import Runner
 from a2a_tasks.execution.sealer import Sealer
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.store.workers import WorkerKind
+from a2a_tasks.telemetry import loop_lag
 
 __all__ = [
     "begin_drain",
@@ -76,6 +77,7 @@ async def _begin(queues: Sequence[str] | None) -> None:
     kind = WorkerKind.PUSHER if queues and set(queues) <= _others.keys() else WorkerKind.WORKER
     await presence.begin(kind, functools.partial(_load, queues or ()))
     await heartbeat.begin()
+    await loop_lag.begin()
     for queue in _others.keys() & set(queues or ()):
         await _others[queue]()
     of_agents = None if queues is None else [name for name in queues if name not in _others]

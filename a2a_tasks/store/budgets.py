@@ -52,6 +52,7 @@ __all__ = [
     "forget_old",
     "list_charges",
     "limit_time",
+    "list_asking",
     "list_in_force",
     "put",
     "read_budgets",

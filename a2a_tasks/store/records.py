@@ -193,6 +193,8 @@ class ClaimedRun:
     quarantine: Quarantine = Quarantine.NONE
     #: Longest life of an attempt that died, in seconds.
     longest_life: float = 0.0
+    #: True if an earlier attempt was begun. It does not count in `attempt` if its process handed it back, or parked it.
+    begun_before: bool = False
     #: True if later runs of its context wait for it.
     ordered: bool = False
     #: The step in which it was parked last, and the number of values that its agent had yielded then.

@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Count, F, Max, Q, QuerySet, Value
+from django.db.models import Count, F, Max, Min, Q, QuerySet, Value
 from django.db.models.functions import Concat, Now
+from django.utils import timezone
 
 from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
@@ -18,6 +19,7 @@ from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import event_log
+from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.quarantine import count_death
 from a2a_tasks.store.records import CLAIM_BYTES, ClaimedRun, LeaseLost, WantedRuns
@@ -32,6 +34,7 @@ __all__ = [
     "has_more",
     "heartbeat",
     "heartbeat_locked",
+    "measure_queue",
     "find_held_tokens",
     "new_token",
     "note",
@@ -46,6 +49,8 @@ __all__ = [
 
 #: Maximum number of runs claimed or rescued in one transaction.
 BATCH = 100
+#: Maximum numbers of waiting runs that are counted for a queue's depth, and compared for its age.
+MAX_COUNTED, MAX_AGED = 10_000, 1000
 #: The columns of a run that a death changes, and those that change when it is queued for its next attempt.
 COUNTED = ("error", "deaths", "shared_deaths", "died_at_event", "furthest", "longest_life")
 WAITING = ("status", "token", "lease_until", "due_at")
@@ -115,6 +120,19 @@ def count_by_status() -> dict[str, int]:
         "parked": IS_PARKED,
     }
     return {status: Run.objects.filter(which).count() for status, which in unfinished.items()}
+
+
+def measure_queue(queue: str) -> tuple[int, float]:
+    """Return the number of runs that wait for a slot, and the seconds since the oldest one became due.
+
+    The number is at most MAX_COUNTED. Runs that wait for an earlier run have no age. Each share's oldest run is in its
+    first round, so it is enough to look at the first rounds.
+    """
+    waiting = Run.objects.filter(WAITS_FOR_SLOT, queue=queue).order_by("round", "pk")
+    first = waiting.exclude(fair_queue.behind_another())[:MAX_AGED]
+    due = first.aggregate(oldest=Min("due_at"))["oldest"]
+    age = max(0.0, (timezone.now() - due).total_seconds()) if due else 0.0
+    return waiting[:MAX_COUNTED].count(), age
 
 
 def heartbeat(tokens: Collection[str], *, carrying: int | None = None) -> set[str]:

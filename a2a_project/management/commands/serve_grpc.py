@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from a2a_project import grpc_server
+from a2a_project import grpc_server, metrics_port
 from a2a_project.management.commands.serve import Address, ServingCommand, refusal
 from a2a_tasks import process
 from a2a_tasks.conf import conf, forget
@@ -40,6 +40,7 @@ class Command(ServingCommand):
         """Serve. The process ends with code 0 when the drain is over. CommandError when it cannot serve."""
         refuse_unusable_database()
         address = Address(options["host"], options["port"])
+        metrics_port.listen()
         gc.collect()
         gc.freeze()  # loaded objects stay; see `serve`
         try:

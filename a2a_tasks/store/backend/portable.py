@@ -338,6 +338,7 @@ def _claim(run: Run, wanted: WantedRuns, requested_at: float, *, company: int) -
         share=run.share,
         quarantine=Quarantine.after(run.shared_deaths),
         longest_life=run.longest_life,
+        begun_before=run.started_at is not None,
         ordered=run.ordered_in is not None,
         parked_in=run.parked_in,
         said=run.said,

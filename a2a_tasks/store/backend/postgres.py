@@ -266,7 +266,7 @@ LOCK_SECONDS = 0.3
 CLAIM = """
 with due as (
   select r.id, r.task_id, r.round, r.input_number, %(mark)s || replace(gen_random_uuid()::text, '-', '') as token,
-    t.state = any(%(ended)s) as ended,
+    t.state = any(%(ended)s) as ended, r.started_at is not null as begun_before,
     octet_length(t.memory) + octet_length(r.request) as size
   from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
   where r.status = 'queued' and r.queue = %(queue)s and r.due_at <= clock_timestamp()
@@ -298,11 +298,11 @@ with due as (
     ended_at = case when d.ended then clock_timestamp() end, company = %(carrying)s + (select count(*) from fit)
   from fit d where r.id = d.id
   returning r.id, r.task_id, r.token, r.attempt, r.input_number, r.request, r.share, r.round, r.shared_deaths, r.longest_life,
-    r.ordered_in, r.parked_in, r.said
+    r.ordered_in, r.parked_in, r.said, d.begun_before
 )
 select r.id as run, r.token, r.attempt, t.id as task, t.tenant, t.owner, t.agent, t.public_id as task_id,
   c.public_id as context_id, t.state, t.is_task, t.last_event, r.input_number, m.body as input, r.request, t.memory,
-  r.share, r.shared_deaths, r.longest_life, r.ordered_in is not null as ordered, r.parked_in, r.said,
+  r.share, r.shared_deaths, r.longest_life, r.ordered_in is not null as ordered, r.parked_in, r.said, r.begun_before,
   (select array_agg(array[a.artifact_id, a.position::text, (a.body = '')::text] order by a.position)
    from a2a_tasks_artifact a where a.task_id = t.id) as artifacts
 from run r join task t on t.id = r.task_id join a2a_tasks_context c on c.id = t.context_id
@@ -372,6 +372,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
             share=row.share,
             quarantine=Quarantine.after(row.shared_deaths),
             longest_life=row.longest_life,
+            begun_before=row.begun_before,
             ordered=row.ordered,
             parked_in=row.parked_in,
             said=row.said,

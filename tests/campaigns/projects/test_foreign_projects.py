@@ -38,6 +38,7 @@ CONSOLE = (
     *(
         "",
         "statistics/",
+        "usage/",
         "a2a_tasks/task/",
         "a2a_tasks/agentswitch/",
         "a2a_tasks/agentswitch/agent/support/",

@@ -139,7 +139,7 @@ class TestErase:
         world()
         done = erased()
         use = BudgetUse.objects.select_related("budget").get()
-        assert (use.used, use.subject, use.budget.caller) == (3, done.name, done.name)
+        assert (use.used, use.subject, use.budget.caller) == (Decimal(3), done.name, done.name)
 
     def test_nothing_of_the_principal_is_left_in_any_table(self) -> None:
         world()

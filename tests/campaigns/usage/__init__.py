@@ -1,0 +1,1 @@
+"""The usage ledger against the count of a model server, while workers are killed."""
