@@ -94,6 +94,8 @@ class StoredJournal(Journal):
         if not spent or not waits:
             self._told.discard(name)
             return not spent
+        if name in self._told and not (parks or spent[0].asks):
+            return False
         waiting = functools.partial(run_to_completion, budgets.begin_wait, spent[0], self._run.task)
         use = await retry_until_answered(waiting, repeatable=True)
         if use is None:  # the budget was changed, and this process does not know it yet

@@ -18,7 +18,6 @@ from a2a_tasks.store.db import (
     TransactionRefused,
     retry_until_answered,
     run_in_thread,
-    run_to_completion,
 )
 from a2a_tasks.store.prices import find_cost
 from a2a_tasks.store.records import ClaimedRun, Spender, UsageEntry
@@ -145,7 +144,7 @@ class Meter:
             if self.is_idle:
                 return
             try:
-                await run_to_completion(budgets.charge, self._spender, Amounts(seconds=seconds))
+                await budgets.charge_batched((self._spender, Amounts(seconds=seconds)))
             except (
                 Overloaded
             ) as fault:  # the next look charges it, unless it may be charged already

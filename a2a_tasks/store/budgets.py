@@ -36,6 +36,8 @@ from a2a_tasks.models import (
 )
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import audit
+from a2a_tasks.store.batched_call import BatchedCall
+from a2a_tasks.store.db import run_to_completion
 from a2a_tasks.store.records import Spender
 
 __all__ = [
@@ -44,7 +46,7 @@ __all__ = [
     "SpentBudget",
     "add_charges",
     "allow",
-    "charge",
+    "charge_batched",
     "begin_wait",
     "find_spent",
     "is_any_in_force",
@@ -109,6 +111,11 @@ class SpentBudget:
     def refuses(self) -> bool:
         """True if work is refused: by the budget, or by an operator who was asked."""
         return self.budget.action == BudgetAction.REFUSE or self.use.refused
+
+    @property
+    def asks(self) -> bool:
+        """True if operators are not asked yet, and have to be."""
+        return self.budget.action == BudgetAction.ASK and self.use.asked_at is None
 
     @property
     def seconds_left(self) -> float:
@@ -227,10 +234,18 @@ def is_spent(use: int) -> bool:
     return row.used >= row.budget.limit + row.allowed
 
 
-def charge(spender: Spender, amounts: Amounts) -> None:
-    """Add to the sums of the budgets in force, in a transaction of its own."""
-    with transaction.atomic():
-        add_charges(list_charges(spender, amounts, timezone.now()))
+@transaction.atomic
+def charge_many(works: Sequence[tuple[Spender, Amounts]]) -> list[Exception | None]:
+    """Add the work of several runs to the sums of the budgets in force."""
+    now = timezone.now()
+    add_charges(charge for work in works for charge in list_charges(*work, now))
+    return [None for _ in works]
+
+
+#: `await charge_batched((spender, amounts))`: add to the sums, in one flush with other runs of this process.
+charge_batched: BatchedCall[tuple[Spender, Amounts], None] = BatchedCall(
+    charge_many, run=run_to_completion
+)
 
 
 def find_spent(spender: Spender, at: datetime.datetime | None = None) -> list[SpentBudget]:

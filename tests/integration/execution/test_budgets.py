@@ -15,6 +15,7 @@ from a2a_tasks.access import switch_cache
 from a2a_tasks.agents import Turn
 from a2a_tasks.execution import meter
 from a2a_tasks.models import (
+    PARKED,
     Budget,
     BudgetAction,
     BudgetShare,
@@ -362,6 +363,26 @@ class TestAWait:
             task = await client.begin()
             await until(lambda: run_in_thread(TestAnOperator.is_parked))
             assert models.calls == 0
+            await run_in_thread(budgets.allow, (await use()).pk, Decimal(1000))
+            await until(lambda: client_is(client, task.id, "completed"))
+
+    async def test_of_an_answer_holds_no_slot(self) -> None:
+        async def ask(turn: Turn) -> Any:
+            await turn.usage(model="m")
+            yield turn.complete("done") if len(await turn.history) > 1 else turn.ask("Which?")
+
+        with playing(ask) as agent:
+            client = Client(agent)
+            task = await client.send()
+            assert task.status.state.word == "input-required"
+            budget = await make_budget(3, action=BudgetAction.ASK)
+            await run_in_thread(
+                BudgetUse.objects.create, budget=budget, since=budgets.BEGINNING, used=Decimal(3)
+            )
+            await client.begin(task_id=task.id)
+            waiting = Run.objects.filter(round=PARKED, waits_for_budget__isnull=False)
+            await until(lambda: run_in_thread(waiting.exists), 10)
+            assert "The work waits" in said(await client.get(task.id))
             await run_in_thread(budgets.allow, (await use()).pk, Decimal(1000))
             await until(lambda: client_is(client, task.id, "completed"))
 
