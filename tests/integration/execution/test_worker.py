@@ -88,6 +88,24 @@ class TestABudget:
         assert Usage.objects.count() == count * calls  # no call was repeated
         assert not Task.objects.exclude(state=TaskState.COMPLETED.value).exists()
 
+    def test_holds_a_run_up_also_after_its_worker_was_killed(self) -> None:
+        scope = OwnerScope("", "user:alice", Spender.slug)
+        budgets.save(
+            Budget(name="b", unit=BudgetUnit.CALLS, limit=Decimal(3), action=BudgetAction.ASK)
+        )
+        accept(new("task-1", text="5 bare", scope=scope, queue=Spender.queue))
+        environ = {**SHORT, "A2A_APPS": "tests.support.execution.neighbours"}
+        with own_worker(Spender.queue, 1, environ) as worker:
+            eventually(lambda: budgets.list_asking().exists(), 60)
+            assert Run.objects.get().status == RunStatus.RUNNING  # its calls would be repeated
+            worker.kill()
+        with own_worker(Spender.queue, 2, environ):
+            eventually(lambda: Run.objects.filter(round=PARKED).exists(), 60)
+            assert Usage.objects.count() == 3
+            budgets.allow(BudgetUse.objects.get().pk, Decimal(100))
+            eventually(lambda: Task.objects.get().state == TaskState.COMPLETED.value, 60)
+        assert Usage.objects.count() == BudgetUse.objects.get().used == 3 + 5
+
 
 @pytest.mark.usefixtures("worker")
 class TestWorker:

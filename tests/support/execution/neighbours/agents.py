@@ -85,7 +85,7 @@ class Speaker(Good):
 
 
 class Spender(Good):
-    """Calls a model in as many steps as the text says."""
+    """Calls a model as many times as the text says, each in a step: "3"; in none: "3 bare"."""
 
     slug = "spender"
     name = "Spender"
@@ -97,9 +97,10 @@ class Spender(Good):
             await asyncio.sleep(0.01)
             await turn.usage(model="m")
 
+        count, *bare = turn.text.split()
         yield turn.working()
-        for number in range(int(turn.text)):
-            await turn.step(f"ask {number}", ask)
+        for number in range(int(count)):
+            await (ask() if bare else turn.step(f"ask {number}", ask))
         yield "done"
 
 
