@@ -57,12 +57,12 @@ class Journal:
     async def load(self, name: str) -> None:
         """Load the results of earlier attempts into `results`. It is called before every step, with its name."""
 
-    async def admit(self, name: str) -> None:
+    async def admit(self, name: str, *, parks: bool = True) -> None:
         """Wait until budgets allow the work of a step. Raises the reason why the agent may spend no more.
 
-        The run is parked for the wait, if that is possible and no other step is under way.
+        The run is parked for the wait if it `parks`, if that is possible, and if no other step is under way.
         """
-        await self._pass_budgets(name, is_held=True)
+        await self._pass_budgets(name, is_held=parks)
 
     async def look_at_budgets(
         self, name: str, *, waits: bool, parks: bool = False, idle: bool = False
