@@ -6,11 +6,13 @@ ARG PYTHON_VERSION=3.11
 FROM python:${PYTHON_VERSION}-slim AS packages
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /build
-COPY requirements.txt requirements-sso.txt ./
+COPY requirements.txt requirements-sso.txt requirements-otel.txt ./
 # --build-arg SSO=1 adds the packages for single sign-on and for the second factor of the admin.
 ARG SSO=
+# --build-arg OTEL=1 adds the packages for traces.
+ARG OTEL=
 RUN python -m venv --without-pip /opt/packages
-RUN pip --python /opt/packages/bin/python install --requirement requirements.txt ${SSO:+--requirement requirements-sso.txt}
+RUN pip --python /opt/packages/bin/python install --requirement requirements.txt ${SSO:+--requirement requirements-sso.txt} ${OTEL:+--requirement requirements-otel.txt}
 
 FROM python:${PYTHON_VERSION}-slim
 ENV PATH=/opt/packages/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1

@@ -96,12 +96,14 @@ def _on_worker(**_: Any) -> None:
     from a2a_tasks.agents.declaration import UnfitManifest  # noqa: PLC0415
     from a2a_tasks.conf import conf  # noqa: PLC0415
     from a2a_tasks.execution import announcement, worker  # noqa: PLC0415
+    from a2a_tasks.telemetry.provider import start_provider  # noqa: PLC0415
 
     if conf.ENVIRONMENT:
         try:
             announcement.announce_agents()
         except UnfitManifest as fault:
             raise SystemExit(f"The agents of this environment are refused: {fault}") from None
+    start_provider()
     worker.run_in_background(jobs.QUEUE, delivery.begin)
     metrics_port.listen()
 

@@ -15,6 +15,7 @@ from a2a_tasks.execution import dispatch, presence
 from a2a_tasks.outages import ThrottleFilter
 from a2a_tasks.store.workers import WorkerKind
 from a2a_tasks.telemetry import loop_lag
+from a2a_tasks.telemetry.provider import start_provider
 
 __all__ = ["register"]
 
@@ -23,6 +24,10 @@ async def deliver() -> None:
     """Send webhooks from this process, if it also runs the agents; otherwise workers do."""
     if not dispatch.by_workers():
         await delivery.begin(alone=True)
+
+
+async def _begin_traces() -> None:
+    start_provider()
 
 
 #: Loggers of libraries that write a line for each bad request of a stranger.
@@ -40,7 +45,8 @@ def register(kind: WorkerKind = WorkerKind.WEB) -> None:
         )
     for name in THROTTLED:
         logging.getLogger(name).addFilter(ThrottleFilter())
-    # First, since the first to start is the last to stop: it is present as long as the process has runs.
+    process_lifetime.on_start(_begin_traces)
+    # First of these, since the first to start is the last to stop: it is present as long as the process has runs.
     process_lifetime.on_start(functools.partial(presence.begin, kind, dispatch.load))
     process_lifetime.on_start(dispatch.ensure_started)
     process_lifetime.on_start(deliver)

@@ -15,9 +15,11 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from django.utils import timezone
+from opentelemetry.trace import Span, SpanKind
 
 from a2a_push import counters, keys
 from a2a_push.envelope import PreparedRequest, prepare
@@ -37,6 +39,7 @@ from a2a_tasks.outbound import FaultKind, Unanswered
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.sealing import Unsealable
 from a2a_tasks.store.db import run_in_thread, run_to_completion
+from a2a_tasks.telemetry import tracing
 
 __all__ = ["Deliverer", "begin", "wake"]
 
@@ -314,7 +317,12 @@ class Deliverer:
         Raises WebhookLeaseLost.
         """
         try:
-            return await self._send_request(_request(claimed), until)
+            with _begin_span(claimed) as span:
+                outcome = await self._send_request(_request(claimed), until)
+                tracing.note_status(span, outcome.status)
+                if isinstance(outcome, AttemptRefused):
+                    tracing.fail(span, str(outcome.kind))
+            return outcome
         except WebhookLeaseLost:
             raise
         except Unsealable:
@@ -384,6 +392,18 @@ class Deliverer:
             self._stack.close()
             await self._elsewhere.close()
             await self._sender.close()
+
+
+def _begin_span(claimed: ClaimedWebhook) -> AbstractContextManager[Span | None]:
+    """Return the span of an attempt, in the trace of the message that the task answers."""
+    about: dict[str, str | int] = {
+        "a2a.task.id": claimed.target.task_id,
+        "a2a_host.delivery_attempt": claimed.attempt,
+    }
+    if claimed.tenant:
+        about["a2a.tenant"] = claimed.tenant
+    parent, url = claimed.trace.as_parent(), claimed.target.url
+    return tracing.call_span("POST webhook", "POST", url, SpanKind.PRODUCER, about, parent=parent)
 
 
 def _request(claimed: ClaimedWebhook) -> PreparedRequest:

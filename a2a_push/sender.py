@@ -18,6 +18,7 @@ from a2a_tasks.outbound import (
     Unanswered,
     make_tls_context,
 )
+from a2a_tasks.telemetry import tracing
 
 __all__ = ["Delivered", "Outcome", "AttemptRefused", "Sender"]
 
@@ -78,8 +79,9 @@ class Sender:
     async def send(self, prepared: PreparedRequest) -> Outcome:
         """Send a request once. Any answer or failure of the receiver is an outcome, not an exception."""
         begun = time.monotonic()
+        headers = (*prepared.headers, *tracing.headers().items())
         try:
-            answer = await self._client.ask("POST", prepared.url, prepared.headers, prepared.body)
+            answer = await self._client.ask("POST", prepared.url, headers, prepared.body)
         except Unanswered as fault:
             seconds = time.monotonic() - begun
             detail = _redact(fault.detail, _secrets(prepared.headers), DETAIL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from django.apps import AppConfig
@@ -70,7 +71,7 @@ def check_settings(
         return unreadable
     rules = (
         *(_check_consistency, _check_queues, _check_request_rate, _check_environments),
-        _check_prices,
+        *(_check_prices, _check_traces),
     )
     return [message for rule in rules for message in rule()]
 
@@ -252,6 +253,15 @@ def _check_environments() -> Iterable[CheckMessage]:
             f"A2A_ENVIRONMENT_KEYS has no secret of at least {MIN_LENGTH} characters for {unfit[0].strip()!r}",
             hint="crewai=SECRET,adk=SECRET. The agents of an environment without a secret are not served.",
             id="a2a_tasks.E054",
+        )
+
+
+def _check_traces() -> Iterable[CheckMessage]:
+    if conf.TRACES and find_spec("opentelemetry.sdk") is None:
+        yield Warning(
+            "A2A_TRACES is set, but the packages for traces are missing",
+            hint="pip install 'a2a-host[otel]', or install requirements-otel.txt.",
+            id="a2a_tasks.W023",
         )
 
 

@@ -368,6 +368,11 @@ class HostSettings(Constants, Compatibility):
     #: Address where a worker, a pusher or a gRPC process serves its own counters without authentication, `host:port`;
     #: empty = nowhere.
     METRICS_LISTEN: str = ""
+    #: Send traces to the collector that the OTEL_EXPORTER_OTLP_* variables name, as OTLP over HTTP; needs the extra
+    #: `otel`. A project that configures OpenTelemetry itself needs no setting.
+    TRACES: bool = False
+    #: Traces contain messages, results and the names of callers; credentials in them are redacted as in log lines.
+    TRACE_CONTENT: bool = False
     #: File that a worker or beat touches every five seconds as long as it works, for health checks of containers;
     #: empty = none.
     HEARTBEAT_FILE: str = ""

@@ -19,6 +19,7 @@ from setting_rows import setting_rows  # noqa: E402
 
 from a2a_tasks.protocol import errors, lifecycle  # noqa: E402
 from a2a_tasks.protocol.catalogue import OPERATIONS  # noqa: E402
+from a2a_tasks.telemetry.attributes import TABLE  # noqa: E402
 
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -73,8 +74,17 @@ def settings() -> str:
     return table(("variable", "type", "default", "what it is"), setting_rows())
 
 
+def spans() -> str:
+    """The attributes of spans."""
+    rows = (
+        (f"`{row.name}`", ", ".join(f"`{span}`" for span in row.spans), row.meaning)
+        for row in TABLE
+    )
+    return table(("attribute", "spans", "what it is"), rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
-    part.__name__: part for part in (transitions, operations, faults, settings)
+    part.__name__: part for part in (transitions, operations, faults, settings, spans)
 } | protocol_support.PARTS
 
 

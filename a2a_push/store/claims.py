@@ -27,6 +27,9 @@ from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.backend.sessions import is_cut_off
 from a2a_tasks.store.db import AWAY, run_here
+from a2a_tasks.store.runs import read_requests
+from a2a_tasks.telemetry import tracing
+from a2a_tasks.telemetry.trace_context import trace_in
 
 __all__ = [
     "BATCH_BYTES",
@@ -168,6 +171,8 @@ def hold(
     permitted = _permits(config.receiver for config in configs if config.pk in deliveries)
     token, taken = secrets.token_urlsafe(18), []
     texts = bodies.read(deliveries.values())
+    tasks = [config.task_id for config in configs if config.pk in deliveries]
+    requests = read_requests(tasks) if tracing.is_on() else {}
     for config in configs:
         delivery = deliveries.get(config.pk)
         if delivery is None:
@@ -194,6 +199,7 @@ def hold(
             tenant=config.task.tenant,
             target=to_value(config, config.task.public_id),
             secret=config.secret,
+            trace=trace_in(requests.get(config.task_id, "")),
         )
         taken.append(claimed)
     update_each(configs, STANDING)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from a2a_push.envelope import Notification
 from a2a_push.retry_schedule import Disable, GiveUp, Retry, Uncounted
 from a2a_tasks.protocol.values import PushConfig
+from a2a_tasks.telemetry.trace_context import NONE, TraceContext
 
 __all__ = ["LARGE", "Candidate", "WebhookLeaseLost", "ClaimedWebhook", "AttemptResult"]
 
@@ -55,6 +56,8 @@ class ClaimedWebhook:
     target: PushConfig
     #: The sealed secrets.
     secret: str
+    #: The trace of the message that the task answers, if traces are on.
+    trace: TraceContext = NONE
 
     @property
     def large(self) -> int:

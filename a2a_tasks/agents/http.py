@@ -19,6 +19,7 @@ from a2a_tasks.outbound import (
     OutboundPolicy,
     make_tls_context,
 )
+from a2a_tasks.telemetry import tracing
 
 __all__ = ["CallRefused", "guard", "open_session"]
 
@@ -109,8 +110,12 @@ def open_session() -> aiohttp.ClientSession:
             judge.check(str(request.url))
         except AddressRefused as refused:
             raise CallRefused(f"The URL {refused.reason}.") from None
-        async with _deadline(HEAD_SECONDS, "did not begin"):
-            return await send(request)
+        with tracing.call_span(request.method, request.method, str(request.url)) as call:
+            request.headers.update(tracing.headers())
+            async with _deadline(HEAD_SECONDS, "did not begin"):
+                answer = await send(request)
+            tracing.note_status(call, answer.status)
+            return answer
 
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(

@@ -19,6 +19,8 @@ from a2a_tasks.conf import conf
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_kept
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.telemetry import tracing
+from a2a_tasks.telemetry.step_span import note_replay, step_span
 
 __all__ = ["DurableStep", "Journal"]
 
@@ -153,7 +155,10 @@ class Journal:
         except BaseException:
             self.give_up(name)
             raise
-        return self.results.get(name)
+        kept = self.results.get(name)
+        if kept is not None:
+            note_replay(name)
+        return kept
 
     def give_up(self, name: str) -> None:
         """Release the name of a step that raised, so that it may be tried again."""
@@ -209,8 +214,9 @@ class DurableStep:
             try:
                 if not self._is_done:
                     await self._journal.admit(self.name)
-                with begin_step(self.name):
+                with step_span(self.name) as span, begin_step(self.name):
                     kept = as_json(self.name, await self._call())
+                    tracing.content(span, "output.value", kept)
                 await self._journal.keep(self.name, kept)
             except BaseException:
                 self._journal.give_up(self.name)
@@ -231,8 +237,9 @@ class DurableStep:
             try:
                 if not self._is_done:
                     self._wait(lambda: self._journal.admit(self.name))
-                with begin_step(self.name):
+                with step_span(self.name) as span, begin_step(self.name):
                     kept = result = as_json(self.name, self._call_here())
+                    tracing.content(span, "output.value", kept)
                 self._wait(lambda: self._journal.keep(self.name, result))
             except BaseException:
                 self._journal.give_up(self.name)

@@ -143,14 +143,14 @@ class _JsonRpcExchange:
 async def serve_jsonrpc(visit: RequestContext, send: Send) -> None:
     """Answer one JSON-RPC request to an agent."""
     exchange = _JsonRpcExchange(visit)
-    with visit.observed.by(Binding.JSONRPC) as observed:
+    with visit.observed.by(Binding.JSONRPC, visit.request.headers) as observed:
         try:
             await exchange.answer(send)
         except ClientGone as gone:
-            observed.failed(gone)
+            observed.note_fault(gone)
         except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
             fault = to_a2a_error(raised)
-            observed.failed(fault)
+            observed.note_fault(fault)
             status, headers = _status(fault), headers_of(fault, visit.agent)
             body = jsonrpc.error(exchange.id, exchange.error_dialect.error(fault))
             if status == OK and exchange.streams_refusals():

@@ -138,7 +138,12 @@ def negotiate(
     MethodNotFound, and the error of an operation whose capability the agent does not declare.
     """
     request, agent = visit.request, visit.agent
-    visit.observed.negotiated(method=operation or "", dialect=dialect.code, agent=agent.slug)
+    visit.observed.note_negotiation(
+        method=operation or "",
+        dialect=dialect.code,
+        agent=agent.slug,
+        principal=caller.principal,
+    )
     required = agent.extensions if dialect.features.enforces_extensions else ()
     active = activate(
         parse_requested(request.header(name) for name in EXTENSIONS),

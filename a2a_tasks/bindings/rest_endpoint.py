@@ -130,14 +130,14 @@ class _RestExchange:
 async def serve_rest(visit: RequestContext, send: Send, segments: Sequence[str]) -> None:
     """Answer one HTTP+JSON request at a path below a mount, its segments still percent-encoded."""
     exchange = _RestExchange(visit, segments)
-    with visit.observed.by(Binding.REST) as observed:
+    with visit.observed.by(Binding.REST, visit.request.headers) as observed:
         try:
             await exchange.answer(send)
         except ClientGone as gone:
-            observed.failed(gone)
+            observed.note_fault(gone)
         except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
             fault = to_a2a_error(raised)
-            observed.failed(fault)
+            observed.note_fault(fault)
             refusal = exchange.refusal(fault)
             media_type = refusal.media_type.encode() or exchange.media_type
             headers = [*headers_of(fault, visit.agent), (b"content-type", media_type)]

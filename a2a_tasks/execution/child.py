@@ -65,7 +65,8 @@ from a2a_tasks.execution.run_log_handler import current, install
 from a2a_tasks.execution.run_threads import RunThreads
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_kept
-from a2a_tasks.telemetry import log_context, printed_lines
+from a2a_tasks.telemetry import log_context, printed_lines, tracing
+from a2a_tasks.telemetry.provider import SHORT_MILLISECONDS, start_provider
 
 __all__ = ["main"]
 
@@ -277,7 +278,8 @@ class HostedTurn:
 
     def __init__(self, host: RunnerPipe, carry: StartRun) -> None:
         log_context.bind(carry.log_context)
-        self._host, self._agent, self._threads = host, carry.agent, RunThreads(carry.agent)
+        self._host, self._agent, self._trace = host, carry.agent, carry.trace
+        self._threads = RunThreads(carry.agent)
         loop = asyncio.get_running_loop()
         journal = AskingJournal(self._ask, self._tell, self._threads)
         self.turn = Turn(
@@ -318,6 +320,7 @@ class HostedTurn:
         self._host.send(Started())
         log = TellingLog(self._host.send_from_any_thread)
         current.set(log)
+        tracing.join(self._trace, self.turn.task_id, self.turn.context_id)
         try:
             await self._run_agent()
             self._over = True
@@ -391,6 +394,7 @@ def main(descriptor: int, parent: int) -> None:
         signal.signal(signum, lambda *_: None)
     django.setup()
     printed_lines.log_printed_lines()
+    start_provider(delay=SHORT_MILLISECONDS)
     install()
     asyncio.run(_serve(socket.socket(fileno=descriptor)))
 

@@ -14,6 +14,7 @@ from a2a_tasks.outbound import (
     make_tls_context,
 )
 from a2a_tasks.protocol.media_types import UNKNOWN, plain
+from a2a_tasks.telemetry import tracing
 
 __all__ = ["fetch"]
 
@@ -31,7 +32,11 @@ async def fetch(
         guard(), limits=_limits(max_bytes, seconds), tls=make_tls_context(conf.FETCH_CA_BUNDLE)
     )
     try:
-        return _content(await client.ask("GET", url, [("Accept", "*/*")]))
+        with tracing.call_span("GET", "GET", url) as call:
+            headers = [("Accept", "*/*"), *tracing.headers().items()]
+            answer = await client.ask("GET", url, headers)
+            tracing.note_status(call, answer.status)
+        return _content(answer)
     except AddressRefused as refused:
         raise FileUnavailable(f"The URL of the file {refused.reason}.") from refused
     except Unanswered as fault:

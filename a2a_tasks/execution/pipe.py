@@ -18,8 +18,9 @@ from a2a_tasks.agents.usage import UsageReport
 from a2a_tasks.caller import Caller
 from a2a_tasks.conversation_changes import ConversationChanges
 from a2a_tasks.execution.run_log_handler import LogLine as Line
-from a2a_tasks.telemetry import log_context
+from a2a_tasks.telemetry import log_context, tracing
 from a2a_tasks.telemetry.log_context import LogContext
+from a2a_tasks.telemetry.trace_context import TraceContext
 
 __all__ = [
     "Answer",
@@ -63,18 +64,21 @@ class StartRun:
     by_operator: bool
     seed: str
     log_context: LogContext
+    #: The span of the attempt.
+    trace: TraceContext
 
     @classmethod
     def of(cls, agent: str, turn: Turn) -> StartRun:
         """Return the message for a turn; the process asks for further data later."""
-        names = cls.__match_args__[1:-2]
+        names = cls.__match_args__[1:-3]
         seed = turn._seed  # noqa: SLF001 - private to agents
         about = {name: getattr(turn, name) for name in names}
-        return cls(agent, **about, seed=seed, log_context=log_context.current())
+        log, trace = log_context.current(), tracing.current()
+        return cls(agent, **about, seed=seed, log_context=log, trace=trace)
 
     def about(self) -> dict[str, Any]:
         """Return the arguments for the Turn."""
-        return {name: getattr(self, name) for name in self.__match_args__[1:-1]}
+        return {name: getattr(self, name) for name in self.__match_args__[1:-2]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from a2a_tasks.agents.emission import StatusUpdate
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.active_run import ActiveRun
 from a2a_tasks.execution.agent_call import drive
+from a2a_tasks.execution.attempt_span import AttemptSpan, with_output
 from a2a_tasks.execution.conversation import StoredConversation
 from a2a_tasks.execution.files import StoredFiles
 from a2a_tasks.execution.journal import StoredJournal
@@ -47,6 +48,7 @@ from a2a_tasks.store.db import TransactionRefused, run_in_thread, run_to_complet
 from a2a_tasks.store.quarantine import GROUP, Quarantine
 from a2a_tasks.store.records import ClaimedRun, LeaseLost, PreclaimedLease, RunEnd, WantedRuns
 from a2a_tasks.store.versions import fail_tasks_of
+from a2a_tasks.telemetry import tracing
 from a2a_tasks.telemetry.run_counters import OTHERS, attempts, run_seconds
 
 __all__ = ["Runner"]
@@ -366,12 +368,13 @@ class Runner:
         current.set(log)  # for this task, and for tasks and threads that the agent starts
         try:
             meter.start()
-            end = await self._listen_to(carried, turn, recorder, journal)
-            failpoint("worker.agent_returned")
-            carried.ending = True
-            recorder.finish(end)
-            await recorder.wait_written()
-            await secrets.wipe()
+            with AttemptSpan(run, turn.message.message_id, recorder):
+                end = await self._listen_to(carried, turn, recorder, journal)
+                failpoint("worker.agent_returned")
+                carried.ending = True
+                recorder.finish(end)
+                await recorder.wait_written()
+                await secrets.wipe()
             return "failed" if recorder.state is TaskState.FAILED else end.status
         except LeaseLost:
             logger.info("run %s lost its task; its agent was stopped", run.run)
@@ -413,8 +416,9 @@ class Runner:
                 return self._not_again(recorder)
             await journal.admit("")
             values = self._run_agent(agent, turn, carried)
-            async with journal.meter.limit, contextlib.aclosing(values):
-                await recorder.record(values, agent, turn, carried.threads)
+            heard = with_output(values)
+            async with journal.meter.limit, contextlib.aclosing(values), contextlib.aclosing(heard):
+                await recorder.record(heard, agent, turn, carried.threads)
             carried.threads.check()
             turn._unused.tell(type(agent).__module__, agent.run)  # noqa: SLF001 - warnings for the author
             try:
@@ -465,6 +469,7 @@ class Runner:
             await run_in_thread(runs.note, run.token, _sendable(trace)[-MAX_TRACE_LENGTH:])
 
     def _fail(self, run: ClaimedRun, recorder: Recorder, fault: BaseException) -> RunEnd:
+        tracing.fail_current(type(fault).__name__)
         text = _sendable(str(fault)) if isinstance(fault, AgentError) else "The agent failed."
         if not isinstance(fault, AgentError):
             logger.error("run %s of %s failed", run.run, run.scope.agent, exc_info=fault)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from typing import Any
 
 import msgspec
@@ -25,8 +26,9 @@ from a2a_tasks.protocol.values import UNSET, Message, Task, TaskState
 from a2a_tasks.store.db import retry_until_answered, run_in_thread
 from a2a_tasks.store.records import ClaimedRun
 from a2a_tasks.store.tasks import ReferencesTooLarge, brief, find, find_before, references
-from a2a_tasks.telemetry import log_context
+from a2a_tasks.telemetry import log_context, tracing
 from a2a_tasks.telemetry.log_context import LogContext
+from a2a_tasks.telemetry.trace_context import NONE, DeadAttempt, TraceContext
 
 __all__ = [
     "RunRequest",
@@ -53,6 +55,11 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by_operator: bool = False
     #: The id that the client or the proxy gave the request, for the log.
     request_id: str = ""
+    #: The trace context of the send, and its time in seconds since the epoch, if traces are on (`a2a_tasks.telemetry`).
+    trace: TraceContext = NONE
+    sent_at: float = 0.0
+    #: The attempt before this one, if it died.
+    died: DeadAttempt | None = None
 
 
 read_run_request = msgspec.json.Decoder(RunRequest).decode
@@ -67,6 +74,7 @@ def run_request(
     request_id: str = "",
 ) -> str:
     """Return the data of a request without its message, as JSON for the run's row."""
+    trace = tracing.current()
     return write(
         RunRequest(
             accepted_output_modes=request.accepted_output_modes,
@@ -77,6 +85,8 @@ def run_request(
             scopes=tuple(sorted(caller.scopes)),
             by_operator=by_operator,
             request_id=request_id,
+            trace=trace,
+            sent_at=time.time() if trace.traceparent else 0.0,
         )
     ).decode()
 

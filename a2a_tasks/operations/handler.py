@@ -12,6 +12,11 @@ from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.files import add_links
 from a2a_tasks.operations.usage import add_usage
 from a2a_tasks.protocol.catalogue import Operation
+from a2a_tasks.protocol.dialects import Subject
+from a2a_tasks.protocol.requests import SendMessageRequest
+from a2a_tasks.protocol.values import Task
+from a2a_tasks.streaming.stream import EventStream
+from a2a_tasks.telemetry import attributes, tracing
 
 __all__ = ["OperationHandler", "OperationTable"]
 
@@ -38,9 +43,24 @@ class OperationHandler:
                 answer = await stream_limit.open(self.run, request, call)
             else:
                 answer = await self.run(request, call)
+        if tracing.is_on():
+            _note_task(request, answer)
         if not self.has_files:
             return answer
         return add_links(await add_usage(answer, request.tenant, call), call)
+
+
+def _note_task(request: Any, answer: Any) -> None:
+    """Note the task of an answer, or of its stream, in the span of the operation; a name that a client invents is not noted."""
+    about = answer.subject if isinstance(answer, EventStream) else answer
+    if isinstance(about, Task | Subject):
+        tracing.note(attributes.of_task(about.id, about.context_id))
+    if isinstance(about, Task):
+        tracing.note({"a2a.task.state": about.status.state.word})
+    if isinstance(request, SendMessageRequest):
+        tracing.note({"a2a.message.id": request.message.message_id[: attributes.MAX_ID]})
+    if tenant := getattr(request, "tenant", ""):
+        tracing.note({"a2a.tenant": tenant})
 
 
 #: The operations by their names in A2A 1.0 (§3.1).

@@ -23,6 +23,7 @@ from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.quarantine import count_death
 from a2a_tasks.store.records import CLAIM_BYTES, ClaimedRun, LeaseLost, WantedRuns
+from a2a_tasks.telemetry.trace_context import DeadAttempt, note_death
 
 __all__ = [
     "Reclaimed",
@@ -40,6 +41,7 @@ __all__ = [
     "note",
     "queue_again",
     "reclaim_expired",
+    "read_requests",
     "report_crash",
     "take_back_deaths",
     "unclaim",
@@ -52,7 +54,15 @@ BATCH = 100
 #: Maximum numbers of waiting runs that are counted for a queue's depth, and compared for its age.
 MAX_COUNTED, MAX_AGED = 10_000, 1000
 #: The columns of a run that a death changes, and those that change when it is queued for its next attempt.
-COUNTED = ("error", "deaths", "shared_deaths", "died_at_event", "furthest", "longest_life")
+COUNTED = (
+    "error",
+    "request",
+    "deaths",
+    "shared_deaths",
+    "died_at_event",
+    "furthest",
+    "longest_life",
+)
 WAITING = ("status", "token", "lease_until", "due_at")
 
 
@@ -258,12 +268,12 @@ def _queue_again(
     # A process that writes for a run locks its task's row. A process that holds this lock now is alive, or is frozen and
     # the database will soon end its session; the other runs must not wait for it.
     lost = lost.select_for_update(of=("self", "task"), skip_locked=True)
-    unread = ("request", "task__status_message", "task__metadata", "task__memory")
+    unread = ("task__status_message", "task__metadata", "task__memory")
     free = list(lost.select_related("task").defer(*unread))
     found = [run for run in free if run.pk not in watched]
     carried, stepped = _count_carried({run.worker for run in found}), _find_stepped(found)
     for run in found:
-        _die(run, _late(run), _count_others(run, carried), stepped=run.pk in stepped)
+        _die(run, _late(run), _count_others(run, carried), stepped=run.pk in stepped, lost=True)
     again = [run for run in found if run.deaths < max_attempts]
     Task.objects.filter(pk__in=[run.task_id for run in again]).update(run_token="")
     _save_as_queued(again)
@@ -350,7 +360,7 @@ def _fail_attempt(
 ) -> list[pubsub.Hint]:
     """End an attempt that died: another attempt follows, or the task fails, with a message for its client."""
     run.task, task.run_token = task, ""
-    _die(run, how, others, stepped=bool(_find_stepped([run])))
+    _die(run, how, others, stepped=bool(_find_stepped([run])), lost=not client)
     if run.deaths >= max_attempts:
         failed = pubsub.Committed(task.pk, task.last_event + 1, [_give_up(task, run, client)])
         return [failed, *(find_next(ordered_in=run.ordered_in) if run.ordered_in else ())]
@@ -365,17 +375,26 @@ def find_next(**which: Any) -> list[pubsub.Hint]:
     return [pubsub.RunQueued(queue) for queue in waiting.values_list("queue", flat=True)[:1]]
 
 
-def _die(run: Run, how: str, others: int, *, stepped: bool) -> None:
-    """Count a death, and describe it in the row."""
+def _die(run: Run, how: str, others: int, *, stepped: bool, lost: bool) -> None:
+    """Count a death, and describe it in the row; `lost`: its process can tell nobody."""
     count_death(run, run.task.last_event, others=others, stepped=stepped)
     shared = f" with {others} other runs" if others else ""
     run.error += f"Attempt {run.attempt} on {run.worker} died{shared}: {how}.\n"
+    begun = run.started_at.timestamp() if lost and run.started_at else 0.0
+    run.request = note_death(run.request, DeadAttempt.of(run.token, begun))
 
 
 def _save_as_queued(found: Sequence[Run]) -> None:
     """Queue the runs for their next attempt, with the columns that their deaths have changed."""
     failpoint("rescue.fenced")
     backend().save_as_queued(found)
+
+
+def read_requests(tasks: Collection[int]) -> dict[int, str]:
+    """Return the stored request of the newest run of each of these tasks, given by their keys."""
+    newest = Run.objects.filter(task__in=tasks).order_by().values("task").annotate(newest=Max("pk"))
+    found = Run.objects.filter(pk__in=newest.values("newest"))
+    return dict(found.values_list("task", "request"))
 
 
 def note(token: str, text: str) -> None:

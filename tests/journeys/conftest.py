@@ -8,10 +8,17 @@ import pytest
 from django.db import connections
 from pytest_django.plugin import DjangoDbBlocker
 
-from tests.journeys.fixtures import ask, emptied, pytest_runtest_makereport, site, workers
+from tests.journeys.fixtures import (
+    ask,
+    emptied,
+    pytest_runtest_makereport,
+    site,
+    traces,
+    workers,
+)
 from tests.support import people
 
-__all__ = ["ask", "emptied", "operator", "pytest_runtest_makereport", "site", "workers"]
+__all__ = ["ask", "emptied", "operator", "pytest_runtest_makereport", "site", "traces", "workers"]
 HERE = Path(__file__).parent
 
 

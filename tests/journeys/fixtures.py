@@ -13,8 +13,9 @@ from django.db import connections
 from pytest_django.plugin import DjangoDbBlocker
 
 from tests.journeys.hosts import RUNNING, SHARED, Host, Workers, host
+from tests.support.collector import Collector, collector
 
-__all__ = ["Ask", "ask", "emptied", "pytest_runtest_makereport", "site", "workers"]
+__all__ = ["Ask", "ask", "emptied", "pytest_runtest_makereport", "site", "traces", "workers"]
 
 T = TypeVar("T")
 
@@ -39,20 +40,29 @@ def emptied(database: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None
 
 
 @pytest.fixture(scope="package")
-def site(emptied: None) -> Iterator[Host]:
-    """The host of this backend, with gRPC and webhooks. Stories leave each other's rows alone.
-
-    The process that is `there` looks often, as the pusher does: how long an operator is told to wait depends on it.
-    """
-    with host(SHARED, grpc=True, push=True, of_some={"A2A_POLL_SECONDS": "0.3"}) as made:
+def traces() -> Iterator[Collector]:
+    """The collector that gets the traces of all processes."""
+    with collector() as made:
         yield made
 
 
 @pytest.fixture(scope="package")
-def workers(site: Host) -> Iterator[Workers]:
+def site(emptied: None, traces: Collector) -> Iterator[Host]:
+    """The host of this backend, with gRPC and webhooks. Stories leave each other's rows alone.
+
+    The process that is `there` looks often, as the pusher does: how long an operator is told to wait depends on it.
+    """
+    with host(
+        {**SHARED, **traces.environ}, grpc=True, push=True, of_some={"A2A_POLL_SECONDS": "0.3"}
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def workers(site: Host, traces: Collector) -> Iterator[Workers]:
     """Workers beside those of the host, which stories may hurt (stack)."""
     with ExitStack() as running:
-        yield Workers(running)
+        yield Workers(running, traces.environ)
 
 
 class Ask(Protocol):

@@ -53,6 +53,8 @@ SHARED = {
     "A2A_PRESENCE_SECONDS": "0.5",
     "A2A_WEBHOOK_ALLOW_HTTP": "1",
     "A2A_WEBHOOK_ALLOW_PRIVATE": "1",
+    "A2A_FETCH_ALLOW_HTTP": "1",
+    "A2A_FETCH_ALLOW_PRIVATE": "1",
 }
 #: The workers of the queue `doomed`: their leases are long enough for the heart of a busy machine.
 DOOMED = {
@@ -189,8 +191,8 @@ def host(
 class Workers:
     """The workers of the queue `doomed`, which stories may kill: each begins with those it asks for."""
 
-    def __init__(self, running: ExitStack) -> None:
-        self._running = running
+    def __init__(self, running: ExitStack, environ: Mapping[str, str]) -> None:
+        self._running, self._environ = running, {**DOOMED, **environ}
         self._begun: list[Child] = []
 
     def exactly(self, count: int) -> list[Child]:
@@ -199,6 +201,6 @@ class Workers:
         for surplus in alive[count:]:
             surplus.kill()
         numbers = range(len(self._begun), len(self._begun) + count - len(alive))
-        new = [worker(2 + n, DOOMED, queues="doomed") for n in numbers]
+        new = [worker(2 + n, self._environ, queues="doomed") for n in numbers]
         self._begun += (begun := together(self._running, *new) if new else [])
         return [*alive[:count], *begun]

@@ -147,9 +147,9 @@ class Plain:
 
 
 @asynccontextmanager
-async def plain(url: str, agent: str) -> AsyncIterator[Plain]:
-    """A client with connections of its own."""
-    async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as http:
+async def plain(url: str, agent: str, **headers: str) -> AsyncIterator[Plain]:
+    """A client with connections of its own, and headers for every request."""
+    async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False, headers=headers) as http:
         yield Plain(http, url, agent)
 
 

@@ -53,7 +53,7 @@ class Exchange:
 
     async def answer(self, body: bytes) -> None:
         """Send the answer, or the stream until its end, the client's leave or deadline, or the drain of the process."""
-        with self.observed.by(Binding.GRPC):
+        with self.observed.by(Binding.GRPC, self.request.headers):
             try:
                 await (self._stream if self.rpc.streams else self._unary)(body)
             except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
@@ -126,7 +126,7 @@ class Exchange:
 
     def refuse(self, fault: A2AError) -> None:
         """End the call with an error."""
-        self.observed.failed(fault)
+        self.observed.note_fault(fault)
         refused = refusal(fault, self.dialect, self.agent)
         self.call.end(refused.code, refused.message, (*self.trailers, *refused.trailers))
 

@@ -385,7 +385,7 @@ def save_as_queued(runs: Sequence[Run]) -> None:
         run.status, run.token, run.lease_until, run.due_at = RunStatus.QUEUED, "", None, Now()
         run.save(
             update_fields=[
-                *("status", "token", "lease_until", "due_at", "error"),
+                *("status", "token", "lease_until", "due_at", "error", "request"),
                 *("deaths", "shared_deaths", "died_at_event", "furthest", "longest_life"),
             ]
         )

@@ -448,17 +448,18 @@ def hand_back_unlocked(tokens: Collection[str], tried: Collection[str]) -> list[
 QUEUE_AGAIN = """
 update a2a_tasks_run r set status = 'queued', token = '', lease_until = null, due_at = clock_timestamp(), error = d.error,
   deaths = d.deaths, shared_deaths = d.shared_deaths, died_at_event = d.died_at_event, furthest = d.furthest,
-  longest_life = d.longest_life
+  longest_life = d.longest_life, request = d.request
 from unnest(%(pk)s::bigint[], %(error)s::text[], %(deaths)s::int[], %(shared_deaths)s::int[], %(died_at_event)s::int[],
-  %(furthest)s::int[], %(longest_life)s::float8[])
-  as d(id, error, deaths, shared_deaths, died_at_event, furthest, longest_life)
+  %(furthest)s::int[], %(longest_life)s::float8[], %(request)s::text[])
+  as d(id, error, deaths, shared_deaths, died_at_event, furthest, longest_life, request)
 where r.id = d.id returning r.id
 """
 
 
 def save_as_queued(runs: Sequence[Run]) -> None:
     """See `interface.Backend`."""
-    names = ("pk", "error", "deaths", "shared_deaths", "died_at_event", "furthest", "longest_life")
+    counts = ("deaths", "shared_deaths", "died_at_event", "furthest", "longest_life")
+    names = ("pk", "error", *counts, "request")
     fetch(QUEUE_AGAIN, {name: [getattr(run, name) for run in runs] for name in names})
 
 

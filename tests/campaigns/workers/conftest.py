@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.journeys.fixtures import ask, emptied, pytest_runtest_makereport, site, workers
+from tests.journeys.fixtures import ask, emptied, pytest_runtest_makereport, site, traces, workers
 
-__all__ = ["ask", "emptied", "pytest_runtest_makereport", "site", "workers"]
+__all__ = ["ask", "emptied", "pytest_runtest_makereport", "site", "traces", "workers"]

@@ -201,6 +201,7 @@ class Stepper(Doomed):
     """`PATH`: takes two steps, each of which leaves a trace in the file; the first attempt stays between them."""
 
     name = "Stepper"
+    push_notifications = True
 
     async def run(self, turn: Turn) -> AsyncIterator[Any]:
         """Step, and step again."""
@@ -211,6 +212,30 @@ class Stepper(Doomed):
             await asyncio.Event().wait()
         await turn.step("two", note, turn.text, "two")
         yield turn.complete("Done.")
+
+
+class Scout(Journey):
+    """`URL`: calls it in a step, and says what was answered."""
+
+    name = "Scout"
+    push_notifications = True
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Look there."""
+
+        async def look() -> int:
+            async with turn.http.get(turn.text) as answer:
+                return answer.status
+
+        yield f"it answers {await turn.step('look', look)}"
+
+
+class ProcessScout(Scout):
+    """The same in a process of its own."""
+
+    slug = "process-scout"
+    name = "Scout in a process"
+    runs_in = "process"
 
 
 class ThreadStepper(Doomed):

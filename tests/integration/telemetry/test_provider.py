@@ -1,0 +1,64 @@
+"""The provider of a process: that of the project stays, and a collector that hangs keeps no process alive."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from opentelemetry import trace
+from pytest_django import Settings
+
+from a2a_tasks.telemetry.provider import start_provider
+from tests.support.collector import collector
+from tests.support.processes import python
+from tests.support.spans import Spans
+
+#: A process that makes a span and ends.
+ENDS = """
+import django
+django.setup()
+from a2a_tasks.telemetry import tracing
+from a2a_tasks.telemetry.provider import start_provider
+start_provider()
+with tracing.span("the last"):
+    pass
+print("made")
+"""
+
+
+def test_of_the_project_stays(spans: Spans, settings: Settings) -> None:
+    settings.A2A_TRACES = True
+    start_provider()
+    assert trace.get_tracer_provider() is spans.provider
+
+
+def test_is_none_without_the_setting_or_the_packages(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = trace.get_tracer_provider()
+    start_provider()
+    settings.A2A_TRACES = True
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    start_provider()
+    assert trace.get_tracer_provider() is before
+    assert "pip install 'a2a-host[otel]'" in caplog.text
+
+
+def test_sends_the_last_spans_when_the_process_ends() -> None:
+    with (
+        collector() as made,
+        python(["-c", ENDS], made.environ | {"OTEL_BSP_SCHEDULE_DELAY": "60000"}),
+    ):
+        (span,) = made.wait_named("the last")
+    assert span.process["service.name"] == "a2a-host"
+    assert str(span.process["service.instance.id"]).rpartition(":")[2].isdigit()
+
+
+def test_lets_the_process_end_although_the_collector_hangs_or_is_away() -> None:
+    with collector() as made:
+        made.answers.clear()
+        for url in (made.url, "http://127.0.0.1:9"):
+            environ = {**made.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": url}
+            with python(["-c", ENDS], environ) as child:
+                child.wait_for("made")
+                assert child.process.wait(20) == 0  # the SDK itself would wait for 30 s
