@@ -28,8 +28,10 @@ from a2a_tasks.protocol.errors import RateLimited
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import Task
 from a2a_tasks.store import budgets
+from a2a_tasks.store import db as store_db
 from a2a_tasks.store.db import run_in_thread
 from tests.integration.access.statements import statements
+from tests.integration.execution.outage import locked
 from tests.support.agents_under_test import playing
 from tests.support.budgets import make_budget
 from tests.support.execution.host import Client, not_carried
@@ -261,6 +263,36 @@ class TestTime:
             task = await Client(agent).send()
         assert task.status.state.word == "failed"
         assert (await use()).used >= Decimal("0.2")
+
+    @pytest.mark.backend("stack")
+    async def test_during_an_outage_is_counted_later_and_the_run_goes_on(
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.A2A_DATABASE_SECONDS = 0.5
+        refused: list[BaseException] = []
+        monkeypatch.setattr(store_db._outage, "warning", refused.append)
+        begun, go = asyncio.Event(), asyncio.Event()
+        attempts = []
+
+        async def work(turn: Turn) -> str:
+            attempts.append(turn.attempt)
+            begun.set()
+            await go.wait()
+            await turn.step("one", timezone.now().isoformat)
+            return "done"
+
+        await make_budget(60, unit=BudgetUnit.SECONDS)
+        with playing(work) as agent:
+            client = Client(agent)
+            task = await client.begin()
+            await begun.wait()
+            async with locked("a2a_tasks_budgetuse"):
+                go.set()
+                await until(lambda: len(refused) > 2)
+            await until(lambda: client_is(client, task.id, "completed"))
+        assert attempts == [1]
+        counted = BudgetUse.objects.filter(used__gte=1, used__lt=60)
+        await until(lambda: run_in_thread(counted.exists))
 
     async def test_of_a_run_that_ended_is_counted(self) -> None:
         async def answer(turn: Turn) -> str:
