@@ -88,6 +88,11 @@ class BudgetAdmin(HostWideAdmin[Budget]):
         """Write the budget."""
         budgets.save(obj)
 
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, Any, Any, Any]:
+        """Return what goes with budgets. Their sums go, too, although none is deleted by itself."""
+        found, counts, _, protected = super().get_deleted_objects(objs, request)
+        return found, counts, set(), protected
+
     def delete_model(self, request: HttpRequest, obj: Budget) -> None:
         """Delete the budget."""
         budgets.delete(obj)
