@@ -62,7 +62,7 @@ _WITH_WEBHOOKS = """
 select distinct task_id from a2a_push_pushconfig where task_id = any(%s) and active
 """
 _DISABLED = ~Q(disabled_reason="") | Q(receiver__disabled_at__isnull=False)
-#: The condition of webhooks, and of deliveries, whose receiver takes requests now, unless it is disabled.
+#: The condition of webhooks, and of deliveries, whose receiver takes newest_requests now, unless it is disabled.
 REACHABLE = (Q(receiver__probe_at=None) | Q(receiver__probe_at__lte=Now())) & (
     Q(receiver__paused_until=None) | Q(receiver__paused_until__lte=Now())
 )
@@ -172,7 +172,7 @@ def hold(
     token, taken = secrets.token_urlsafe(18), []
     texts = bodies.read(deliveries.values())
     tasks = [config.task_id for config in configs if config.pk in deliveries]
-    requests = read_requests(tasks) if tracing.is_on() else {}
+    newest_requests = read_requests(tasks) if tracing.is_on() else {}
     for config in configs:
         delivery = deliveries.get(config.pk)
         if delivery is None:
@@ -199,7 +199,7 @@ def hold(
             tenant=config.task.tenant,
             target=to_value(config, config.task.public_id),
             secret=config.secret,
-            trace=trace_in(requests.get(config.task_id, "")),
+            trace=trace_in(newest_requests.get(config.task_id, "")),
         )
         taken.append(claimed)
     update_each(configs, STANDING)
