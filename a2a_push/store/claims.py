@@ -62,7 +62,7 @@ _WITH_WEBHOOKS = """
 select distinct task_id from a2a_push_pushconfig where task_id = any(%s) and active
 """
 _DISABLED = ~Q(disabled_reason="") | Q(receiver__disabled_at__isnull=False)
-#: The condition of webhooks, and of deliveries, whose receiver takes newest_requests now, unless it is disabled.
+#: The condition of webhooks, and of deliveries, whose receiver takes requests now, unless it is disabled.
 REACHABLE = (Q(receiver__probe_at=None) | Q(receiver__probe_at__lte=Now())) & (
     Q(receiver__paused_until=None) | Q(receiver__paused_until__lte=Now())
 )
