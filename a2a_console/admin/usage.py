@@ -40,6 +40,8 @@ LINES = 100
 #: The largest number of days in a chart.
 CHARTED = 92
 DAY = datetime.timedelta(days=1)
+#: Days of other years may have none before or after them.
+YEARS = range(2000, 9999)
 WORDS = {"context_id": "context", "task_id": "task", "task": "key"}
 
 
@@ -60,6 +62,8 @@ class UsageForm(forms.Form):
         """Add the last 30 days where no days are given. Days are those of UTC."""
         given = super().clean() or {}
         until = given.get("until") or timezone.now().astimezone(datetime.UTC).date()
+        if until.year not in YEARS:
+            raise forms.ValidationError("There are no reports of that year.")
         since = given.get("since") or until - SPAN + DAY
         if since > until:
             raise forms.ValidationError("The first day is after the last one.")

@@ -18,6 +18,7 @@ from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_tasks.models import Budget, BudgetUse
 from a2a_tasks.store import budgets
+from a2a_tasks.store.budgets import list_asking
 
 __all__ = ["BudgetUseViewSet", "BudgetViewSet"]
 
@@ -148,7 +149,7 @@ class BudgetUseViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[BudgetUse
         if not self.operator.sees_all:
             return rows.none()
         asking = self.action == "list" and self.validated_query.get("asking", False)
-        return rows.filter(asked_at__isnull=False) if asking else rows
+        return rows.filter(pk__in=list_asking().order_by().values("pk")) if asking else rows
 
     @action(
         detail=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 from django.utils import timezone
@@ -23,6 +24,8 @@ __all__ = ["UsageViewSet"]
 
 #: The number of lines: default and maximum.
 LINES, MAX_LINES = 100, 1000
+#: A moment that has a span before it.
+EARLIEST = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 
 
 class UsageQuerySerializer(serializers.Serializer[Any]):
@@ -96,7 +99,7 @@ class UsageViewSet(HostViewSet[Any]):
         """Show sums of the usage of models, as agents have reported it, by task, context, caller, tenant, agent, model or day."""
         query, operator = self.validated_query, self.operator
         until = query.get("until") or timezone.now()
-        since = query.get("since") or until - SPAN
+        since = query.get("since") or max(until, EARLIEST) - SPAN
         if since >= until:
             raise InvalidQuery({"since": ["This is not before `until`."]})
         columns = {"context": "context_id", "task": "task_id"}

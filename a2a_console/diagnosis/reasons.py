@@ -256,12 +256,13 @@ def _explain_queued(
     attempt = f"attempt {run.attempt + 1}"
     if at.spent and run.due_at > at.now:
         anew = f"The budget begins anew in {duration(run.due_at - at.now)}, and then {attempt} goes on."
+        asks = f"{attempt.capitalize()} goes on when an operator allows more in the inbox."
         yield Reason(
             kind=DiagnosisKind.BUDGET,
             sentence=f"Waits, because the budget {at.spent.name} is spent: {at.spent.amounts}. It holds no slot.{_behind(run)}",
-            next=("An operator allows more in the inbox, or refuses it. " if at.spent.asks else "")
-            + (anew if at.spent.begins_anew else ""),
+            next=asks if at.spent.asks else anew,
             at=run.due_at if at.spent.begins_anew else None,
+            needs=Needs.OPERATOR if at.spent.asks else Needs.NOBODY,
             link=RowLink("a2a_tasks.budgetuse", at.spent.key),
         )
     if run.is_parked and run.due_at > at.now:

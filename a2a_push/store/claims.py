@@ -172,7 +172,7 @@ def hold(
     token, taken = secrets.token_urlsafe(18), []
     texts = bodies.read(deliveries.values())
     tasks = [config.task_id for config in configs if config.pk in deliveries]
-    requests = read_requests(tasks) if tracing.is_on() else {}
+    newest_requests = read_requests(tasks) if tracing.is_on() else {}
     for config in configs:
         delivery = deliveries.get(config.pk)
         if delivery is None:
@@ -199,7 +199,7 @@ def hold(
             tenant=config.task.tenant,
             target=to_value(config, config.task.public_id),
             secret=config.secret,
-            trace=trace_in(requests.get(config.task_id, "")),
+            trace=trace_in(newest_requests.get(config.task_id, "")),
         )
         taken.append(claimed)
     update_each(configs, STANDING)

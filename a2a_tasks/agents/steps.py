@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from a2a_tasks.agents.later import begin_on
 from a2a_tasks.agents.usage import UsageReport, begin_step, unwrap
+from a2a_tasks.conf import conf
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_kept
 from a2a_tasks.protocol.values import TaskState
@@ -47,14 +48,55 @@ class Journal:
         #: The usage of models that the agent has reported in this attempt.
         self.reports: list[UsageReport] = []
         self._begun: set[str] = set()
+        #: The steps that wait for a budget: before their work, and before or within it.
+        self._held: set[str] = set()
+        self._waits_in: set[str] = set()
+        #: The steps that have reported usage although a budget had nothing left, since the agent last waited for one.
+        self._overdrawn: set[str] = set()
         self._waits: set[Future[Any]] = set()
         self._stopped = False
 
     async def load(self, name: str) -> None:
         """Load the results of earlier attempts into `results`. It is called before every step, with its name."""
 
-    async def admit(self, name: str) -> None:
-        """Wait until budgets allow the work of a step. Raises the reason why the agent may spend no more."""
+    async def admit(self, name: str, *, parks: bool = True) -> None:
+        """Wait until budgets allow the work of a step. Raises the reason why the agent may spend no more.
+
+        The run is parked for the wait if it `parks`, if that is possible, and if no other step is under way.
+        """
+        await self._pass_budgets(name, is_held=parks)
+
+    async def look_at_budgets(
+        self, name: str, *, waits: bool, parks: bool = False, idle: bool = False
+    ) -> bool:
+        """Return whether budgets allow more work in this step. Raises the reason why the agent may spend no more.
+
+        If they do not and the agent `waits`, operators are asked, and the run is parked if it `parks`. `idle`: nothing
+        of the agent goes on meanwhile.
+        """
+        return True
+
+    async def _pass_budgets(self, name: str, *, is_held: bool) -> None:
+        """Wait until budgets allow more work: before a step that is held, else within it."""
+        mine = (self._waits_in, self._held) if is_held else (self._waits_in,)
+        for names in mine:
+            names.add(name)
+        try:
+            while not await self.look_at_budgets(  # noqa: ASYNC110 - operators decide elsewhere
+                name,
+                waits=True,
+                parks=is_held and self._under_way <= self._held,
+                idle=self._under_way <= self._waits_in,
+            ):
+                await asyncio.sleep(float(conf.POLL_SECONDS))
+            self._overdrawn.clear()
+        finally:
+            for names in mine:
+                names.discard(name)
+
+    @property
+    def _under_way(self) -> set[str]:
+        return self._begun - self.results.keys()
 
     async def keep(self, name: str, result: str) -> None:
         """Store a result; when this returns, every later attempt will find it."""
@@ -64,11 +106,16 @@ class Journal:
         """Take a report of the usage of models, from any thread. The subclass of the host begins to store it."""
         self.reports.append(spent)
 
-    async def confirm(self, *, has_steps: bool = False) -> None:
-        """Wait until all that was reported is stored. Raises the reason why the agent may spend no more.
+    async def confirm(self, step: str = "") -> None:
+        """Wait until all that was reported in a step is stored. Raises the reason why the agent may spend no more.
 
-        `has_steps`: the agent has begun a step, in a process of its own.
+        If a budget has nothing left, an agent with steps may end this one, and is parked before the next. With another
+        report before that, and without steps, it waits here, since its calls would be repeated.
         """
+        if not self._begun or step in self._overdrawn:
+            await self._pass_budgets(step, is_held=False)
+        elif not await self.look_at_budgets(step, waits=False):
+            self._overdrawn.add(step)
 
     async def clock(self) -> float:
         """Return the seconds since the epoch, by a clock that all attempts share."""
@@ -91,7 +138,7 @@ class Journal:
     @property
     def is_idle(self) -> bool:
         """True if the agent is in one wait and in no step."""
-        return self.waiting == 1 and self._begun <= self.results.keys()
+        return self.waiting == 1 and not self._under_way
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         """Call a synchronous function of an asynchronous agent."""

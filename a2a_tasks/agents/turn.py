@@ -229,7 +229,8 @@ class Turn:
         )
         if spent is not None:
             self._journal.report(spent)
-        return Later(self._journal.confirm, self.history.loop)
+        step = "" if spent is None else spent.step
+        return Later(partial(self._journal.confirm, step), self.history.loop)
 
     def read(self, part: Part) -> Later[bytes]:
         """Return the bytes of a file in a message: `await turn.read(part)`, or `.now()` in a synchronous agent.

@@ -87,9 +87,11 @@ class AskingJournal(Journal):
         """Read the stored results before each step, since an aborted write may have succeeded."""
         self.results.update(await self._ask("load", name))
 
-    async def admit(self, name: str) -> None:
-        """Ask the runner whether budgets allow the work of a step, and wait for it."""
-        await self._ask("admit", name)
+    async def look_at_budgets(
+        self, name: str, *, waits: bool, parks: bool = False, idle: bool = False
+    ) -> bool:
+        """Ask the runner once, which answers other questions between two of these."""
+        return bool(await self._ask("look_at_budgets", name, waits, parks, idle))
 
     async def keep(self, name: str, result: str) -> None:
         """Store a step's result through the runner, after all earlier output."""
@@ -108,10 +110,6 @@ class AskingJournal(Journal):
     def report(self, spent: UsageReport) -> None:
         """Send a report of usage to the runner at once."""
         self._tell(Reported(spent))
-
-    async def confirm(self, *, has_steps: bool = False) -> None:
-        """Wait until the runner has written all reports of usage."""
-        await self._ask("confirm", has_steps or bool(self._begun))
 
     async def clock(self) -> float:
         """Return the time of the database's clock."""

@@ -10,7 +10,6 @@ from typing import Any
 from a2a_tasks.agents.emission import StatusUpdate
 from a2a_tasks.agents.steps import Journal
 from a2a_tasks.agents.usage import UsageReport
-from a2a_tasks.conf import conf
 from a2a_tasks.execution.meter import Meter
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.run_threads import RunThreads
@@ -45,20 +44,22 @@ class StoredJournal(Journal):
         meter: Meter | None = None,
         holds: Callable[[], bool] = lambda: True,
         leave: Callable[[], None] | None = None,
+        acts_once: bool = False,
     ) -> None:
         """Make a journal; `holds` returns True while it is certain that no other process has the run, by this process's clock.
 
-        `leave` stops the run here after it was parked; None = it is never parked.
+        `leave` stops the run here after it was parked; None = it is never parked. One that `acts_once` is parked only
+        before its agent begins.
         """
         super().__init__()
         self._run, self._recorder, self._holds, self._leave = run, recorder, holds, leave
-        self.parks, self.task = leave is not None, asyncio.current_task()
+        self.parks, self.task = leave is not None and not acts_once, asyncio.current_task()
         self._threads = threads or RunThreads(run.scope.agent)
         #: The meter of the run.
         self.meter = meter or Meter(run)
         self._loaded, self._store = False, asyncio.Lock()
-        #: The steps that wait for a budget.
-        self._held: set[str] = set()
+        #: The steps that wait for a budget, and whose client was told.
+        self._told: set[str] = set()
 
     async def load(self, name: str) -> None:
         """Wait for the reports of usage, and read the turn's steps, unless they were read already. Raises Overloaded, BudgetSpent.
@@ -84,32 +85,29 @@ class StoredJournal(Journal):
         if name in self.results:
             replayed_steps.labels(self._run.scope.agent).inc()
 
-    async def admit(self, name: str) -> None:
-        """Wait in this step until no budget holds the work up. Raises BudgetSpent, LeaseLost, Overloaded.
-
-        The run is parked for the wait, if that is possible and no other step is under way.
-        """
-        await self._pass_budgets(name, may_park=True)
-
-    async def _pass_budgets(self, name: str, *, may_park: bool) -> None:
-        told = False
-        self._held.add(name)
-        try:
-            while spent := await self.meter.look():
-                waiting = functools.partial(
-                    run_to_completion, budgets.begin_wait, spent[0], self._run.task
-                )
-                use = await retry_until_answered(waiting, repeatable=True)
-                if not told and self._recorder.state not in TERMINAL | INTERRUPTED:
-                    text = f"{budgets.tell(spent[0])} The work waits."
-                    self._recorder.emit(StatusUpdate(TaskState.WORKING, (Part(text=text),)))
-                    told = True
-                if may_park and self._begun - self.results.keys() <= self._held:
-                    until = spent[0].until.timestamp() if spent[0].until else LAST_SECOND
-                    await self.park(name, until, budget=use)
-                await asyncio.sleep(float(conf.POLL_SECONDS))
-        finally:
-            self._held.discard(name)
+    async def look_at_budgets(
+        self, name: str, *, waits: bool, parks: bool = False, idle: bool = False
+    ) -> bool:
+        """Return whether budgets allow more work in this step. Raises BudgetSpent, LeaseLost, Overloaded."""
+        spent = await self.meter.look()
+        self.meter.is_idle = bool(spent) and idle
+        if not spent or not waits:
+            self._told.discard(name)
+            return not spent
+        if name in self._told and not (parks or spent[0].asks):
+            return False
+        waiting = functools.partial(run_to_completion, budgets.begin_wait, spent[0], self._run.task)
+        use = await retry_until_answered(waiting, repeatable=True)
+        if use is None:  # the budget was changed, and this process does not know it yet
+            return False
+        if name not in self._told and self._recorder.state not in TERMINAL | INTERRUPTED:
+            text = f"{budgets.tell(spent[0])} The work waits."
+            self._recorder.emit(StatusUpdate(TaskState.WORKING, (Part(text=text),)))
+            self._told.add(name)
+        if parks:
+            until = spent[0].until.timestamp() if spent[0].until else LAST_SECOND
+            await self.park(name, until, budget=use)
+        return False
 
     async def look(self, agent: str, task_id: str) -> tuple[int, str] | None:
         """Find a task of the caller; an empty agent is this one. Raises Overloaded."""
@@ -125,7 +123,11 @@ class StoredJournal(Journal):
 
         Returns if the run may not be parked, or not now: its task has ended, or asks the client.
         """
-        if self._leave is None or self._recorder.state in TERMINAL | INTERRUPTED:
+        if (
+            self._leave is None
+            or not (self.parks or name == "")
+            or self._recorder.state in TERMINAL | INTERRUPTED
+        ):
             return
         await self._recorder.wait_written()
         parking = Parking(self._run, name, until, self._recorder.said, awaits, budget)
@@ -162,16 +164,6 @@ class StoredJournal(Journal):
     def report(self, spent: UsageReport) -> None:
         """Begin to write a report of usage. Thread-safe."""
         self.meter.report(spent)
-
-    async def confirm(self, *, has_steps: bool = False) -> None:
-        """Wait until all reports of usage are written. Raises BudgetSpent.
-
-        An agent without steps then waits for budgets that have nothing left; another one waits before its next step.
-        """
-        if has_steps or self._begun:
-            await self.meter.look()
-        else:
-            await self._pass_budgets("", may_park=False)
 
     async def clock(self) -> float:
         """Return the time of the database's clock. Raises Overloaded."""

@@ -14,7 +14,11 @@ from a2a_tasks.execution.turns import read_run_request
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import budgets
 from a2a_tasks.store.budgets import Amounts, SpentBudget
-from a2a_tasks.store.db import retry_until_answered, run_in_thread, run_to_completion
+from a2a_tasks.store.db import (
+    TransactionRefused,
+    retry_until_answered,
+    run_in_thread,
+)
 from a2a_tasks.store.prices import find_cost
 from a2a_tasks.store.records import ClaimedRun, Spender, UsageEntry
 from a2a_tasks.store.usage import write_batched
@@ -46,6 +50,8 @@ class Meter:
         self._flusher: asyncio.Task[None] | None = None
         #: The time up to which the work of the run is charged.
         self._charged_until = self._loop.time()
+        #: True while all that goes on is a wait for a budget. Its time is not charged: it would use up what is allowed.
+        self.is_idle = False
         self._watcher: asyncio.Task[None] | None = None
         #: It ends the agent once a budget refuses the work of the run.
         self.limit = asyncio.timeout(None)
@@ -58,7 +64,7 @@ class Meter:
             self._watcher = asyncio.create_task(self._watch())
 
     async def close(self) -> None:
-        """Write all reports, and the time that the run has taken. Raises TransactionRefused, Overloaded."""
+        """Write all reports, and the time that the run has taken. Raises TransactionRefused."""
         if self._watcher is not None:
             self._watcher.cancel()
         await self.settle()
@@ -134,12 +140,18 @@ class Meter:
     async def _charge_time(self) -> None:
         if budgets.limit_time(self._spender):
             now = self._loop.time()
-            amounts, self._charged_until = Amounts(seconds=now - self._charged_until), now
-            await run_to_completion(budgets.charge, self._spender, amounts)
+            seconds, self._charged_until = now - self._charged_until, now
+            if self.is_idle:
+                return
+            try:
+                await budgets.charge_batched((self._spender, Amounts(seconds=seconds)))
+            except (
+                Overloaded
+            ) as fault:  # the next look charges it, unless it may be charged already
+                self._charged_until -= seconds if fault.undone else 0.0
 
     async def _watch(self) -> None:
         while self.refusal is None:
             await asyncio.sleep(WATCH_SECONDS)
-            # Without a database, the next look charges the time.
-            with contextlib.suppress(BudgetSpent, Overloaded):
+            with contextlib.suppress(BudgetSpent, Overloaded, TransactionRefused):
                 await self.look()

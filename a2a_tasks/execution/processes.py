@@ -244,9 +244,10 @@ class ProcessRun:
             case "conversation":
                 name, *arguments = ask.arguments
                 return await self._turn.conversation.read(name, *arguments)
-            case "confirm":
-                return await journal.confirm(has_steps=ask.arguments[0])
-            case "admit" | "keep" | "park" | "look":
+            case "look_at_budgets":
+                name, waits, parks, idle = ask.arguments
+                return await journal.look_at_budgets(name, waits=waits, parks=parks, idle=idle)
+            case "keep" | "park" | "look":
                 return await getattr(journal, ask.what)(*ask.arguments)
             case _:
                 return await journal.clock()

@@ -160,6 +160,8 @@ class Runner:
         """Start a run whose lease this process has."""
         # An earlier attempt of the run in this same process has lost its lease.
         if lost := self._carried.get(assignment.run):
+            # A run that was parked goes on with the same attempt: it was woken before its agent had stopped.
+            lost.parked = lost.parked or assignment.attempt == lost.assignment.attempt
             lost.stop()
             self._slots.free(lost.assignment.share)
         carried = self._carried[assignment.run] = ActiveRun(assignment, self._forget)
@@ -359,7 +361,8 @@ class Runner:
             carried.threads,
             meter=meter,
             holds=carried.holds,
-            leave=None if carried.acts_once else carried.park,
+            leave=carried.park,
+            acts_once=carried.acts_once,
         )
         secrets = StoredSecrets(run)
         turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets, conversation)

@@ -232,7 +232,10 @@ class TurnSaver(InMemorySaver):
                 values,
             )
 
-        await self._keep(make, lambda node: node.startswith(namespace))
+        # Between two steps of the whole graph no node is at work; beside those of a subgraph another one may be.
+        name = await self._keep(make, lambda node: node.startswith(namespace), parks=not namespace)
+        if namespace:
+            await self._turn._journal.admit(name, parks=False)  # noqa: SLF001 - private to agents
         found = {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": checkpoint["id"]}
         return {"configurable": found}
 
@@ -279,8 +282,13 @@ class TurnSaver(InMemorySaver):
             raise RuntimeError("an asynchronous node awaits graph.ainvoke; invoke would block it")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    async def _keep(self, make: Callable[[], Change], belongs: Callable[[str], bool]) -> None:
-        """Make a change in a step, after the words before it. One after the other: a replay has no gaps."""
+    async def _keep(
+        self, make: Callable[[], Change], belongs: Callable[[str], bool], *, parks: bool = False
+    ) -> str:
+        """Make a change in a step, after the words before it, and return its name.
+
+        One after the other: a replay has no gaps. `parks`: the run may then wait for a budget.
+        """
         async with self._lock:
             await self._output.settle()
             change = make()
@@ -298,9 +306,11 @@ class TurnSaver(InMemorySaver):
             self._count += 1
             name, journal = f"checkpoint {self._count}", self._turn._journal  # noqa: SLF001 - private to agents
             await DurableStep(journal, self._loop, name, take, is_done=True)
-            await journal.admit(name)
+            if parks:
+                await journal.admit(name)
             self._output.tell_calls(belongs)
             self._apply(change)
+            return name
 
     def _apply(self, change: Change) -> None:
         match change:

@@ -7,6 +7,8 @@ before the next call of a model. The budgets themselves are cached in each proce
 from __future__ import annotations
 
 import datetime
+import functools
+import operator
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,8 +16,9 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
+from django.forms.models import model_to_dict
 from django.utils import timezone
 
 from a2a_tasks import pubsub
@@ -29,8 +32,12 @@ from a2a_tasks.models import (
     BudgetUse,
     BudgetWindow,
     Run,
+    Task,
 )
+from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import audit
+from a2a_tasks.store.batched_call import BatchedCall
+from a2a_tasks.store.db import run_to_completion
 from a2a_tasks.store.records import Spender
 
 __all__ = [
@@ -39,7 +46,7 @@ __all__ = [
     "SpentBudget",
     "add_charges",
     "allow",
-    "charge",
+    "charge_batched",
     "begin_wait",
     "find_spent",
     "is_any_in_force",
@@ -104,6 +111,11 @@ class SpentBudget:
     def refuses(self) -> bool:
         """True if work is refused: by the budget, or by an operator who was asked."""
         return self.budget.action == BudgetAction.REFUSE or self.use.refused
+
+    @property
+    def asks(self) -> bool:
+        """True if operators are not asked yet, and have to be."""
+        return self.budget.action == BudgetAction.ASK and self.use.asked_at is None
 
     @property
     def seconds_left(self) -> float:
@@ -210,17 +222,30 @@ def _add(budget: int, subject: str, since: datetime.datetime, amount: Decimal) -
 
 
 def is_spent(use: int) -> bool:
-    """Return whether nothing is left of a sum and operators have not refused more; lock it in the open transaction."""
+    """Return whether nothing is left of a sum and operators have not refused more; lock it in the open transaction.
+
+    The budget is locked, too: a change of it that comes later finds the run parked. A sum of another window is not spent.
+    """
     row = BudgetUse.objects.select_for_update().select_related("budget").filter(pk=use).first()
     if row is None or row.refused or not row.budget.enabled:
+        return False
+    if row.since != find_window(row.budget, timezone.now())[0]:
         return False
     return row.used >= row.budget.limit + row.allowed
 
 
-def charge(spender: Spender, amounts: Amounts) -> None:
-    """Add to the sums of the budgets in force, in a transaction of its own."""
-    with transaction.atomic():
-        add_charges(list_charges(spender, amounts, timezone.now()))
+@transaction.atomic
+def charge_many(works: Sequence[tuple[Spender, Amounts]]) -> list[Exception | None]:
+    """Add the work of several runs to the sums of the budgets in force."""
+    now = timezone.now()
+    add_charges(charge for work in works for charge in list_charges(*work, now))
+    return [None for _ in works]
+
+
+#: `await charge_batched((spender, amounts))`: add to the sums, in one flush with other runs of this process.
+charge_batched: BatchedCall[tuple[Spender, Amounts], None] = BatchedCall(
+    charge_many, run=run_to_completion
+)
 
 
 def find_spent(spender: Spender, at: datetime.datetime | None = None) -> list[SpentBudget]:
@@ -264,8 +289,12 @@ def write_amount(amount: Decimal, budget: Budget) -> str:
 
 @transaction.atomic
 def begin_wait(spent: SpentBudget, task: int) -> int | None:
-    """Return the key of the sum for which a run then waits; operators are asked, if its budget asks. None = it is gone."""
-    if not Budget.objects.filter(pk=spent.budget.pk).exists():
+    """Return the key of the sum for which a run then waits; operators are asked, if its budget asks.
+
+    None: the budget is gone, or has been changed since this process has read it.
+    """
+    stored = Budget.objects.filter(pk=spent.budget.pk).first()
+    if stored is None or model_to_dict(stored) != model_to_dict(spent.budget):
         return None
     use, _ = BudgetUse.objects.select_for_update().get_or_create(
         budget_id=spent.budget.pk, subject=spent.use.subject, since=spent.use.since
@@ -277,9 +306,25 @@ def begin_wait(spent: SpentBudget, task: int) -> int | None:
 
 
 def list_asking() -> QuerySet[BudgetUse]:
-    """Return the sums about which operators are asked, oldest first (index `budget_asks`)."""
-    asking = BudgetUse.objects.filter(asked_at__isnull=False).select_related("budget")
-    return asking.order_by("asked_at", "pk")
+    """Return the sums about which operators are asked, oldest first (index `budget_asks`).
+
+    They are not asked any more if the window has ended, the budget has room again, or the only task of the sum has ended.
+    """
+    now = timezone.now()
+    windows = [(window, find_window(Budget(window=window), now)[0]) for window in BudgetWindow]
+    current = functools.reduce(
+        operator.or_, (Q(budget__window=window, since=since) for window, since in windows)
+    )
+    going = Task.objects.filter(pk=OuterRef("asked_for")).exclude(state__in=TERMINAL)
+    asking = BudgetUse.objects.filter(
+        current,
+        ~Q(budget__share=BudgetShare.TASK) | Exists(going),
+        asked_at__isnull=False,
+        used__gte=F("budget__limit") + F("allowed"),
+        budget__enabled=True,
+        budget__action=BudgetAction.ASK,
+    )
+    return asking.select_related("budget").order_by("asked_at", "pk")
 
 
 def allow(use: int, amount: Decimal, reason: str = "") -> bool:
@@ -321,7 +366,8 @@ def save(budget: Budget) -> None:
     with transaction.atomic():
         made = budget.pk is None
         budget.save()
-        detail = {"limit": str(budget.limit), "unit": budget.unit, "enabled": budget.enabled}
+        names = ("unit", "currency", "share", "window", "action", "enabled")
+        detail = {name: getattr(budget, name) for name in names} | {"limit": str(budget.limit)}
         action = Action.BUDGET_CREATE if made else Action.BUDGET_CHANGE
         audit.note(action, budget.name, detail=detail)
         _wake_all(budget.pk)
@@ -343,7 +389,8 @@ def _wake_all(budget: int) -> None:
 
 def forget_old(max_count: int) -> int:
     """Delete sums of windows that ended long ago, and of tasks that have long not been worked on; return their number."""
-    old = BudgetUse.objects.filter(changed_at__lt=timezone.now() - KEPT, asked_at__isnull=True)
+    old = BudgetUse.objects.filter(changed_at__lt=timezone.now() - KEPT)
     ended = old.filter(~Q(budget__window=BudgetWindow.EVER) | Q(budget__share=BudgetShare.TASK))
+    ended = ended.exclude(pk__in=list_asking().order_by().values("pk"))
     keys = list(ended.values_list("pk", flat=True)[:max_count])
     return BudgetUse.objects.filter(pk__in=keys).delete()[0]

@@ -10,9 +10,12 @@ import grpc
 import pytest
 from a2a.types import a2a_pb2
 
+from a2a_tasks.models import Step
 from a2a_tasks.telemetry.attributes import TABLE, SpanName
+from tests.journeys.fixtures import Ask
 from tests.journeys.hosts import Host, Workers
 from tests.journeys.trace import Trace
+from tests.journeys.waiting import eventually
 from tests.journeys.wire import plain
 from tests.support.collector import Collector, SeenSpan
 from tests.support.push.inbox import Inbox, inbox
@@ -81,7 +84,7 @@ async def test_one_trace_covers_client_host_step_call_and_webhook(
 
 @pytest.mark.backend("stack")  # there are workers to kill
 async def test_attempts_of_a_run_are_in_one_trace_and_linked_although_a_worker_is_killed(
-    site: Host, workers: Workers, traces: Collector, tmp_path: Path
+    site: Host, workers: Workers, traces: Collector, tmp_path: Path, ask: Ask
 ) -> None:
     client, notes = Parent(), Trace(tmp_path / "trace")
     (doomed,) = workers.exactly(1)

@@ -19,6 +19,7 @@ from a2a_console.admin.widgets.paging import BoundedPaginator
 from a2a_console.admin.widgets.staff import HostWideAdmin, own_urls
 from a2a_console.queue.budget_questions import may_decide
 from a2a_console.site import page_url, site
+from a2a_tasks.agents.usage import is_currency
 from a2a_tasks.models import Budget, BudgetAction, BudgetUse, BudgetWindow
 from a2a_tasks.store import budgets
 
@@ -52,6 +53,13 @@ class BudgetForm(_Form):
             "caller": "Counts only this caller, such as key:k3vbd7yq2mza. Empty = all.",
         }
 
+    def clean_currency(self) -> str:
+        """Refuse what no cost is in: the budget would count nothing."""
+        currency: str = self.cleaned_data["currency"]
+        if not is_currency(currency):
+            raise ValidationError("A currency is three capital letters.")
+        return currency
+
     def clean(self) -> dict[str, Any]:
         """Refuse a pause that would never end."""
         cleaned = super().clean() or {}
@@ -79,6 +87,11 @@ class BudgetAdmin(HostWideAdmin[Budget]):
     def save_model(self, request: HttpRequest, obj: Budget, form: Any, change: bool) -> None:
         """Write the budget."""
         budgets.save(obj)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, Any, Any, Any]:
+        """Return what goes with budgets. Their sums go, too, although none is deleted by itself."""
+        found, counts, _, protected = super().get_deleted_objects(objs, request)
+        return found, counts, set(), protected
 
     def delete_model(self, request: HttpRequest, obj: Budget) -> None:
         """Delete the budget."""

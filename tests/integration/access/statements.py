@@ -19,6 +19,7 @@ OTHERS = (
     *("set ", "select set_config(", "with due as", "with held as"),
     'select "a2a_tasks_agentswitch"',
     'select "a2a_tasks_agentversion"',
+    'select "a2a_tasks_budget"',
 )
 
 __all__ = ["statements"]

@@ -35,7 +35,16 @@ from a2a_tasks.access import api_keys, grants
 from a2a_tasks.agents import Turn, registry
 from a2a_tasks.agents.declaration import declare
 from a2a_tasks.audit import Action
-from a2a_tasks.models import AgentVersion, AuditEntry, Grant, Hold, Task, TenantRetention
+from a2a_tasks.models import (
+    AgentVersion,
+    AuditEntry,
+    Budget,
+    BudgetUse,
+    Grant,
+    Hold,
+    Task,
+    TenantRetention,
+)
 from a2a_tasks.protocol.requests import (
     CancelTaskRequest,
     CreatePushConfigRequest,
@@ -193,6 +202,8 @@ PAGES = {
     "a2a_tasks.agentswitch": {"agent", "set"},
     "a2a_tasks.auditentry": {"verify"},
     "a2a_tasks.worker": set(),
+    "a2a_tasks.budget": {"delete_selected"},
+    "a2a_tasks.budgetuse": {"decide"},
     "a2a_tasks.hold": {"release_selected"},
     "a2a_tasks.tenantretention": set(),
     "a2a_push.pushconfig": {"enable"},
@@ -242,6 +253,13 @@ def ended() -> int:
 def granted() -> Grant:
     grants.grant("demo", "user:7", "use")
     return Grant.objects.get()
+
+
+def spent_sum() -> BudgetUse:
+    budget = Budget.objects.create(name="models", unit="cost", limit=5, action="ask")
+    return BudgetUse.objects.create(
+        budget=budget, since=timezone.now(), used=5, asked_at=timezone.now()
+    )
 
 
 def dead() -> Delivery:
@@ -321,6 +339,40 @@ WAYS: dict[str, tuple[Callable[[Browser], object], set[str]]] = {
     "grants taken away": (
         lambda browser: selected(browser, "a2a_tasks.grant", "delete_selected", granted().pk),
         {"grant.remove"},
+    ),
+    "a budget made": (
+        lambda browser: browser.post(
+            "/admin/a2a_tasks/budget/add/",
+            {
+                "name": "models",
+                "unit": "cost",
+                "limit": "5",
+                "currency": "USD",
+                "share": "all",
+                "window": "day",
+                "action": "ask",
+                "enabled": "on",
+            },
+        ),
+        {"budget.create"},
+    ),
+    "budgets deleted": (
+        lambda browser: selected(
+            browser, "a2a_tasks.budget", "delete_selected", spent_sum().budget_id
+        ),
+        {"budget.delete"},
+    ),
+    "more of a budget allowed": (
+        lambda browser: pressed(
+            browser, "a2a_tasks.budgetuse", spent_sum().pk, "decide", do="allow", amount="5"
+        ),
+        {"budget.allow"},
+    ),
+    "more of a budget refused": (
+        lambda browser: pressed(
+            browser, "a2a_tasks.budgetuse", spent_sum().pk, "decide", do="refuse"
+        ),
+        {"budget.refuse"},
     ),
     "tasks cancelled": (
         lambda browser: agreed(browser, "cancel", accepted().task),

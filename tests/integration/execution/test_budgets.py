@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +15,7 @@ from a2a_tasks.access import switch_cache
 from a2a_tasks.agents import Turn
 from a2a_tasks.execution import meter
 from a2a_tasks.models import (
+    PARKED,
     Budget,
     BudgetAction,
     BudgetShare,
@@ -27,10 +28,13 @@ from a2a_tasks.protocol.errors import RateLimited
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import Task
 from a2a_tasks.store import budgets
+from a2a_tasks.store import db as store_db
 from a2a_tasks.store.db import run_in_thread
+from tests.integration.access.statements import statements
+from tests.integration.execution.outage import locked
 from tests.support.agents_under_test import playing
 from tests.support.budgets import make_budget
-from tests.support.execution.host import Client
+from tests.support.execution.host import Client, not_carried
 from tests.support.execution.waiting import until
 
 pytestmark = [
@@ -103,6 +107,30 @@ class Models:
         self.calls += 1
         await turn.usage(model="m")
 
+    async def loop_in_one_step(self, turn: Turn) -> str:
+        """All calls are in one step."""
+        await turn.step("plan", self.loop_over_reports, turn)
+        return "done"
+
+    async def loop_after_a_step(self, turn: Turn) -> str:
+        """One step is taken, and the calls are in none."""
+        await turn.step("plan", timezone.now().isoformat)
+        return await self.loop_over_reports(turn)
+
+    async def loop_side_by_side(self, turn: Turn) -> str:
+        """Two loops at once."""
+        steps = (
+            [turn.step(f"ask {way} {number}", self._ask, turn) for number in range(MANY // 2)]
+            for way in "ab"
+        )
+
+        async def take(way: Sequence[Awaitable[Any]]) -> None:
+            for step in way:
+                await step
+
+        await asyncio.gather(*map(take, steps))
+        return "done"
+
     async def loop_without_waiting(self, turn: Turn) -> str:
         """Reports are not awaited; only the model is."""
         for _ in range(MANY):
@@ -173,7 +201,11 @@ class TestARunawayLoop:
         models = Models()
         with playing(models.loop_over_steps) as agent:
             client = Client(agent)
-            tasks = await asyncio.gather(*(client.send() for _ in range(12)))
+            sent = (client.send() for _ in range(12))
+            ends = await asyncio.gather(*sent, return_exceptions=True)
+        late = [end for end in ends if isinstance(end, RateLimited)]  # the others were faster
+        tasks = [end for end in ends if isinstance(end, Task)]
+        assert len(late) + len(tasks) == 12
         assert {task.status.state.word for task in tasks} == {"failed"}
         assert 20 <= models.calls < 20 + 12
         assert (await use()).used == models.calls
@@ -185,6 +217,16 @@ class TestARunawayLoop:
             for _ in range(2):
                 assert (await Client(agent).send()).status.state.word == "failed"
         assert models.calls == 10
+
+
+async def test_a_host_without_budgets_asks_the_database_for_none() -> None:
+    with playing(Models().loop_over_steps) as agent:
+        await Client(agent).send()  # the process reads the budgets once
+        with statements() as said:
+            await Client(agent).send()
+        await until(not_carried)
+    assert said
+    assert not [text for text in said if "budget" in text.replace("waits_for_budget", "")]
 
 
 class TestAMessage:
@@ -221,6 +263,36 @@ class TestTime:
             task = await Client(agent).send()
         assert task.status.state.word == "failed"
         assert (await use()).used >= Decimal("0.2")
+
+    @pytest.mark.backend("stack")
+    async def test_during_an_outage_is_counted_later_and_the_run_goes_on(
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.A2A_DATABASE_SECONDS = 0.5
+        refused: list[BaseException] = []
+        monkeypatch.setattr(store_db._outage, "warning", refused.append)
+        begun, go = asyncio.Event(), asyncio.Event()
+        attempts = []
+
+        async def work(turn: Turn) -> str:
+            attempts.append(turn.attempt)
+            begun.set()
+            await go.wait()
+            await turn.step("one", timezone.now().isoformat)
+            return "done"
+
+        await make_budget(60, unit=BudgetUnit.SECONDS)
+        with playing(work) as agent:
+            client = Client(agent)
+            task = await client.begin()
+            await begun.wait()
+            async with locked("a2a_tasks_budgetuse"):
+                go.set()
+                await until(lambda: len(refused) > 2)
+            await until(lambda: client_is(client, task.id, "completed"))
+        assert attempts == [1]
+        counted = BudgetUse.objects.filter(used__gte=1, used__lt=60)
+        await until(lambda: run_in_thread(counted.exists))
 
     async def test_of_a_run_that_ended_is_counted(self) -> None:
         async def answer(turn: Turn) -> str:
@@ -283,6 +355,90 @@ class TestAnOperator:
             client = Client(agent)
             task = await self.ask(client)
             assert (await client.cancel(task)).status.state.word == "canceled"
+
+
+class TestAWait:
+    """The agent stops at the limit, or after one more call, and goes on once there is room."""
+
+    @pytest.mark.parametrize(
+        "loop",
+        [
+            Models.loop_over_steps,
+            Models.loop_over_reports,
+            Models.loop_in_one_step,
+            Models.loop_after_a_step,
+            Models.loop_side_by_side,
+            Models.loop_in_a_thread,
+        ],
+        ids=lambda loop: loop.__name__,
+    )
+    async def test_holds_every_loop_at_the_limit(self, loop: Callable[[Models, Turn], Any]) -> None:
+        await make_budget(3, action=BudgetAction.ASK)
+        models = Models()
+        with playing(loop.__get__(models)) as agent:
+            client = Client(agent)
+            task = await client.begin()
+            await until(lambda: run_in_thread(lambda: budgets.list_asking().exists()))
+            await until(lambda: client_says(client, task.id, "The work waits"))
+            assert 3 <= models.calls <= 4
+            await run_in_thread(budgets.allow, (await use()).pk, Decimal(1000))
+            await until(lambda: client_is(client, task.id, "completed"))
+        assert models.calls == MANY
+        assert (await use()).used == MANY
+
+    async def test_before_the_agent_begins_holds_no_slot_also_if_it_must_not_act_twice(
+        self,
+    ) -> None:
+        budget = await make_budget(3, action=BudgetAction.ASK)
+        await run_in_thread(
+            BudgetUse.objects.create, budget=budget, since=budgets.BEGINNING, used=Decimal(3)
+        )
+        models = Models()
+        with playing(models.loop_over_reports, after_crash="fail") as agent:
+            client = Client(agent)
+            task = await client.begin()
+            await until(lambda: run_in_thread(TestAnOperator.is_parked))
+            assert models.calls == 0
+            await run_in_thread(budgets.allow, (await use()).pk, Decimal(1000))
+            await until(lambda: client_is(client, task.id, "completed"))
+
+    async def test_of_an_answer_holds_no_slot(self) -> None:
+        async def ask(turn: Turn) -> Any:
+            await turn.usage(model="m")
+            yield turn.complete("done") if len(await turn.history) > 1 else turn.ask("Which?")
+
+        with playing(ask) as agent:
+            client = Client(agent)
+            task = await client.send()
+            assert task.status.state.word == "input-required"
+            budget = await make_budget(3, action=BudgetAction.ASK)
+            await run_in_thread(
+                BudgetUse.objects.create, budget=budget, since=budgets.BEGINNING, used=Decimal(3)
+            )
+            await client.begin(task_id=task.id)
+            waiting = Run.objects.filter(round=PARKED, waits_for_budget__isnull=False)
+            await until(lambda: run_in_thread(waiting.exists), 10)
+            assert "The work waits" in said(await client.get(task.id))
+            await run_in_thread(budgets.allow, (await use()).pk, Decimal(1000))
+            await until(lambda: client_is(client, task.id, "completed"))
+
+    async def test_uses_up_no_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def work(turn: Turn) -> str:
+            await asyncio.sleep(0.2)
+            await turn.usage(model="m")
+            return "done"
+
+        await make_budget(0.1, unit=BudgetUnit.SECONDS, action=BudgetAction.ASK)
+        with looking_often(monkeypatch), playing(work) as agent:
+            client = Client(agent)
+            task = await client.begin()
+            await until(lambda: client_says(client, task.id, "The work waits"))
+            used = (await use()).used
+            for _ in range(10):
+                await asyncio.sleep(meter.WATCH_SECONDS)
+            assert (await use()).used == used
+            await run_in_thread(budgets.allow, (await use()).pk, Decimal(60))
+            await until(lambda: client_is(client, task.id, "completed"))
 
 
 class TestAPause:

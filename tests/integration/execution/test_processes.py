@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from a2a_tasks.conversation_changes import ConversationChanges, ListChange
 from a2a_tasks.execution.processes import _popen
 from a2a_tasks.models import (
     PARKED,
+    BudgetAction,
     ConversationItem,
     ConversationMemory,
     Run,
@@ -39,10 +41,12 @@ from a2a_tasks.models import (
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.operators import HANDOVER
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import budgets
 from a2a_tasks.store.append import append
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.records import RunEnd
 from tests.integration.execution.process_agents.agents import Careful, Script
+from tests.support.budgets import limited
 from tests.support.execution.host import Client, due, hosting, message_of, runner, status_is
 from tests.support.execution.waiting import until
 from tests.support.rows import rows
@@ -436,6 +440,21 @@ class TestDeaths:
         assert answered(task) == "2"
         assert traces(tmp_path) == ["one of 1"]
         assert (await newest()).attempt == 2
+
+    async def test_a_step_that_waits_for_a_budget_stops_no_other_step(
+        self, script: Client, tmp_path: Path
+    ) -> None:
+        async with limited(1, action=BudgetAction.ASK):
+            task = await script.begin(f"side_by_side {tmp_path}")
+            asking = budgets.list_asking
+            await until(lambda: run_in_thread(lambda: asking().exists()), 60)
+            assert (await newest()).status == RunStatus.RUNNING
+            (tmp_path / "go").touch()
+            await until(lambda: run_in_thread(Run.objects.filter(round=PARKED).exists))
+            use = await run_in_thread(asking().get)
+            await run_in_thread(budgets.allow, use.pk, Decimal(9))
+            await until(lambda: status_is("completed", task=task.id), 60)
+        assert traces(tmp_path) == ["go", "slow, 1"]
 
     async def test_in_the_end_the_task_fails_and_says_why(
         self, script: Client, tmp_path: Path, settings: Any

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from a2a_tasks.caller import OwnerScope
-from a2a_tasks.models import Run, RunStatus, Task
+from a2a_tasks.models import (
+    PARKED,
+    Budget,
+    BudgetAction,
+    BudgetUnit,
+    BudgetUse,
+    Run,
+    RunStatus,
+    Task,
+    Usage,
+)
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import cancel
+from a2a_tasks.store import budgets, cancel
 from a2a_tasks.store.accept import accept
 from a2a_tasks.store.records import Accepted
+from tests.support.execution.neighbours.agents import Spender
 from tests.support.execution.waiting import eventually
 from tests.support.execution.workers import SHORT, own_worker
 from tests.support.processes import Child, python
@@ -44,6 +57,54 @@ def state(task: str = "task-1") -> TaskState:
 def reached(expected: TaskState, task: str = "task-1", seconds: float = 30) -> None:
     """Wait until a task stands so."""
     eventually(lambda: state(task) is expected, seconds)
+
+
+class TestABudget:
+    """It is shared by the processes of all workers."""
+
+    @pytest.mark.parametrize("action", [BudgetAction.REFUSE, BudgetAction.ASK])
+    def test_is_overspent_by_at_most_one_call_of_each_run(self, action: BudgetAction) -> None:
+        limit, count, calls, scope = 40, 64, 3, OwnerScope("", "user:alice", Spender.slug)
+        budget = Budget(name="b", unit=BudgetUnit.CALLS, limit=Decimal(limit), action=action)
+        budgets.save(budget)
+        for n in range(count):
+            accept(new(f"task-{n}", text=f"{calls}", scope=scope, queue=Spender.queue))
+        environ = {**SHORT, "A2A_APPS": "tests.support.execution.neighbours"}
+        carried = Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
+        with contextlib.ExitStack() as workers:
+            for number in (1, 2, 3):
+                workers.enter_context(own_worker(Spender.queue, number, environ))
+            moving = carried.exclude(round=PARKED)
+            eventually(lambda: not moving.exists() and BudgetUse.objects.exists(), 60)
+            use = BudgetUse.objects.get()
+            assert limit <= use.used <= limit + count - 1
+            assert Usage.objects.count() == use.used
+            if action == BudgetAction.REFUSE:
+                assert not carried.exists()
+                return
+            assert carried.filter(waits_for_budget=use.pk).count() == carried.count() > 0
+            budgets.allow(use.pk, Decimal(count * calls))
+            eventually(lambda: not carried.exists(), 60)
+        assert Usage.objects.count() == count * calls  # no call was repeated
+        assert not Task.objects.exclude(state=TaskState.COMPLETED.value).exists()
+
+    def test_holds_a_run_up_also_after_its_worker_was_killed(self) -> None:
+        scope = OwnerScope("", "user:alice", Spender.slug)
+        budgets.save(
+            Budget(name="b", unit=BudgetUnit.CALLS, limit=Decimal(3), action=BudgetAction.ASK)
+        )
+        accept(new("task-1", text="5 bare", scope=scope, queue=Spender.queue))
+        environ = {**SHORT, "A2A_APPS": "tests.support.execution.neighbours"}
+        with own_worker(Spender.queue, 1, environ) as worker:
+            eventually(lambda: budgets.list_asking().exists(), 60)
+            assert Run.objects.get().status == RunStatus.RUNNING  # its calls would be repeated
+            worker.kill()
+        with own_worker(Spender.queue, 2, environ):
+            eventually(lambda: Run.objects.filter(round=PARKED).exists(), 60)
+            assert Usage.objects.count() == 3
+            budgets.allow(BudgetUse.objects.get().pk, Decimal(100))
+            eventually(lambda: Task.objects.get().state == TaskState.COMPLETED.value, 60)
+        assert Usage.objects.count() == BudgetUse.objects.get().used == 3 + 5
 
 
 @pytest.mark.usefixtures("worker")

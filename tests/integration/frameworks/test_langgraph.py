@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import operator
 import re
+from decimal import Decimal
 from typing import Annotated, Any, TypedDict
 
 import msgspec
@@ -20,10 +21,20 @@ from pydantic import BaseModel
 
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Part, data, file
-from a2a_tasks.models import ConversationMemory
+from a2a_tasks.models import (
+    PARKED,
+    BudgetAction,
+    BudgetUse,
+    ConversationMemory,
+    Run,
+    Step,
+    Usage,
+)
 from a2a_tasks.protocol.errors import InvalidParams
+from a2a_tasks.store import budgets
 from a2a_tasks.store.db import run_in_thread
 from tests.model_server import ModelServer
+from tests.support.budgets import limited
 from tests.support.execution.host import Client, hosting, take_away, tools_told
 from tests.support.execution.waiting import until
 from tests.support.frameworks import (
@@ -222,6 +233,42 @@ class TestAnotherAttempt:
                 assert status_text(await client.get(asked.id)).startswith("second?")
                 done = await client.send("two", task_id=asked.id)
         assert sorted(text_of(done)) == ["one, two", "three"]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+async def test_a_budget_without_anything_left_lets_the_nodes_end_that_have_begun(
+    model: ModelServer, nested: bool
+) -> None:
+    chat, held, calls = LANGGRAPH.model(model), asyncio.Event(), 0
+
+    async def quick(state: MessagesState) -> Any:
+        return {"messages": [await chat.ainvoke(state["messages"])]}
+
+    async def slow(state: MessagesState) -> Any:
+        nonlocal calls
+        calls += 1
+        await held.wait()
+        return {"messages": [AIMessage("slow")]}
+
+    inner = StateGraph(MessagesState).add_node("quick", quick).add_edge(START, "quick")
+    graph = StateGraph(MessagesState).add_node("slow", slow).add_edge(START, "slow")
+    graph.add_node("quick", inner.compile() if nested else quick).add_edge(START, "quick")
+    with hosted(graph.compile()) as agent:
+        async with hosting(), limited(1, action=BudgetAction.ASK):
+            client = Client(agent)
+            task = await client.begin("SAY quick")
+            await until(lambda: run_in_thread(lambda: Usage.objects.exists()))
+            await until(lambda: run_in_thread(lambda: Step.objects.count() >= 2))
+            held.set()
+            await until(lambda: run_in_thread(budgets.list_asking().exists))
+            # A subgraph waits in memory: nodes beside it may be at work.
+            parked = Run.objects.filter(round=PARKED)
+            await until(lambda: run_in_thread(lambda: nested or parked.exists()))
+            use = await run_in_thread(BudgetUse.objects.get)
+            await run_in_thread(budgets.allow, use.pk, Decimal(9))
+            await until(lambda: settled(client, task.id))
+        assert sorted(text_of(await client.get(task.id))) == ["quick", "slow"]
+    assert (calls, len(model.exchanges)) == (1, 1)
 
 
 class Report(TypedDict):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.db.models import F
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,10 +26,11 @@ from a2a_tasks.models import (
     BudgetWindow,
     Run,
     RunStatus,
+    Task,
 )
 from a2a_tasks.store import budgets
 from a2a_tasks.store.budgets import Amounts, find_window
-from a2a_tasks.store.parking import Parking, park
+from a2a_tasks.store.parking import LAST_SECOND, Parking, park
 from a2a_tasks.store.records import Spender
 from tests.support.store.world import accepted, held
 
@@ -271,6 +273,42 @@ class TestOperators:
         budgets.delete(Budget.objects.get())
         run.refresh_from_db()
         assert run.due_at <= timezone.now()
+
+    @pytest.mark.parametrize(
+        "change",
+        [{"limit": Decimal(101)}, {"window": BudgetWindow.DAY}, {"enabled": False}],
+        ids=str,
+    )
+    def test_who_change_a_budget_are_asked_no_more_and_no_run_waits_for_what_it_was(
+        self, change: dict[str, Any]
+    ) -> None:
+        use = self.ask()
+        run = held()
+        (known,) = budgets.find_spent(ANN, NOON)
+        Budget.objects.update(**change)
+        assert not budgets.list_asking().exists()
+        assert budgets.begin_wait(known, run.task) is None
+        assert not park(Parking(run, "ask 3", LAST_SECOND, budget=use.pk))
+
+    def test_are_asked_no_more_once_the_window_has_ended(self) -> None:
+        budget(action=BudgetAction.ASK, window=BudgetWindow.HOUR)
+        spend(ANN, 100, timezone.now())
+        (found,) = budgets.find_spent(ANN)
+        budgets.begin_wait(found, 7)
+        assert budgets.list_asking().exists()
+        BudgetUse.objects.update(since=F("since") - datetime.timedelta(hours=1))
+        assert not budgets.list_asking().exists()
+
+    def test_are_asked_no_more_once_the_only_task_of_the_sum_has_ended(self) -> None:
+        task = accepted().task
+        budget(action=BudgetAction.ASK, share=BudgetShare.TASK)
+        spender = ANN._replace(task=task)
+        spend(spender, 100)
+        (found,) = budgets.find_spent(spender, NOON)
+        budgets.begin_wait(found, task)
+        assert budgets.list_asking().exists()
+        Task.objects.filter(pk=task).update(state="TASK_STATE_CANCELED")
+        assert not budgets.list_asking().exists()
 
     def test_decide_nothing_about_a_sum_that_is_gone(self) -> None:
         assert not budgets.allow(10**9, Decimal(1))

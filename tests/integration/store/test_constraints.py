@@ -14,6 +14,8 @@ from a2a_tasks.models import (
     AgentSwitch,
     AgentVersion,
     Artifact,
+    Budget,
+    BudgetUse,
     Context,
     ConversationList,
     Event,
@@ -30,7 +32,7 @@ from a2a_tasks.models import (
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store.accept import accept
 from a2a_tasks.store.idempotency import IdempotencyKey, remember
-from tests.support.store.world import ALICE, accepted, held, new
+from tests.support.store.world import ALICE, AT, accepted, held, new
 
 pytestmark = pytest.mark.django_db
 
@@ -123,6 +125,18 @@ def second_link() -> object:
     return None
 
 
+def make_budget(**about: Any) -> Callable[[], object]:
+    values = {"name": "models", "unit": "cost", "limit": 5, **about}
+    return lambda: Budget.objects.create(**values)
+
+
+def second_sum() -> object:
+    budget = Budget.objects.create(name="models", unit="cost", limit=5)
+    for _ in range(2):
+        BudgetUse.objects.create(budget=budget, since=AT)
+    return None
+
+
 def changed_run(**changes: Any) -> Callable[[], object]:
     return lambda: Run.objects.filter(pk=held().run).update(**changes)
 
@@ -149,6 +163,9 @@ CASES: dict[str, list[Callable[[], object]]] = {
     "a_limit_is_not_negative": [negative_limit],
     "a_canary_gets_at_most_all": [negative_canary, canary_above_all],
     "a_version_is_announced_once": [second_announcement],
+    "a_budget_is_not_negative": [make_budget(limit=-1)],
+    "a_pause_has_an_end": [make_budget(action="pause", window="ever")],
+    "one_sum_of_a_budget": [second_sum],
 }
 
 

@@ -325,8 +325,9 @@ class TestTheLog:
         settings.A2A_WEBHOOK_RETENTION_DAYS = 0
         many(100)
         all_of(LOGS)
-        # one of them for files without a task, one for secrets, one for lists without a conversation
-        with django_assert_max_num_queries(4):
+        # one of them for files without a task, one for secrets, one for lists without a conversation, two for usage and
+        # budgets
+        with django_assert_max_num_queries(7):
             assert all_of(LOGS) == Removed()
 
 
@@ -416,8 +417,9 @@ class TestBatches:
         monkeypatch.setattr(purge, "SLICE", 10)
         many(5, live=1)
         many(100, days=1, owner="user:bob")
-        # one of them for files without a task, one for secrets, one for lists without a conversation
-        with django_assert_max_num_queries(5):
+        # one of them for files without a task, one for secrets, one for lists without a conversation, two for usage and
+        # budgets
+        with django_assert_max_num_queries(8):
             assert all_of(MONTH) == Removed()
 
 

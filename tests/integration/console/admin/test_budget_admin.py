@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from a2a_tasks.models import AuditEntry, Budget, BudgetUse
+from a2a_tasks.store import budgets
 from tests.support.console.admin.rows import make_task
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +40,7 @@ def asking() -> BudgetUse:
     return BudgetUse.objects.create(
         budget=budget,
         subject="key:ann",
-        since=timezone.now(),
+        since=budgets.BEGINNING,
         used=Decimal("5.01"),
         asked_at=timezone.now(),
         asked_for=make_task("t-1").pk,
@@ -74,6 +75,7 @@ def test_a_budget_is_made_with_an_entry_of_the_audit_log(admin_client: Client) -
         ({"action": "pause", "window": "ever"}, "never begins anew cannot pause"),
         ({"limit": "-1"}, "is violated"),
         ({"limit": "NaN"}, "Enter a number"),
+        ({"currency": "eur"}, "three capital letters"),
         ({"unit": "bananas"}, "not one of the available choices"),
     ],
 )

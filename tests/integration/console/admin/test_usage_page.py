@@ -113,3 +113,18 @@ class TestTheApi:
     )
     def test_refuses_what_it_cannot_sum(self, query: str) -> None:
         assert asked(key_of("admin:read"), f"/usage?{query}").status == 400
+
+    @pytest.mark.parametrize(
+        ("until", "status"), [("0001-01-01T00:00:00Z", 400), ("9999-12-31T23:59:59Z", 400)]
+    )
+    def test_knows_moments_at_the_ends_of_time(self, until: str, status: int) -> None:
+        assert asked(key_of("admin:read"), f"/usage?until={until}").status == status
+
+
+@pytest.mark.parametrize(
+    ("since", "until"), [("", "9999-12-31"), ("", "0001-01-01"), ("0001-01-01", "9999-12-30")]
+)
+def test_days_at_the_ends_of_time_are_no_failure(
+    admin_client: Client, since: str, until: str
+) -> None:
+    assert admin_client.get(URL, {"since": since, "until": until}).status_code == 200

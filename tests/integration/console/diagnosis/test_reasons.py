@@ -17,6 +17,7 @@ from a2a_console.diagnosis.facts import (
     RunAt,
     RunBefore,
     SleepingStep,
+    SpentSum,
     TaskFacts,
 )
 from a2a_console.diagnosis.reasons import DiagnosisKind, HostRules, Needs, diagnose, reason
@@ -57,6 +58,7 @@ QUEUED = RunAt(
 ASLEEP = replace(
     QUEUED, round=PARKED, attempt=1, due_at=NOW + timedelta(hours=1), parked_in="night"
 )
+SPENT = SpentSum(key=3, name="models", amounts="5.01 USD of 5.00 USD", asks=True, begins_anew=True)
 HELD = replace(
     QUEUED,
     status=RunStatus.RUNNING,
@@ -89,6 +91,21 @@ class Said:
 
 
 TABLE = [
+    Said(
+        task(run=ASLEEP, line=BEFORE, spent=SPENT),
+        K.BUDGET,
+        "Waits, because the budget models is spent: 5.01 USD of 5.00 USD. It holds no slot.",
+        "Attempt 2 goes on when an operator allows more in the inbox.",
+        when=to_come(hours=1),
+        needs=Needs.OPERATOR,
+    ),
+    Said(
+        task(run=ASLEEP, line=BEFORE, spent=replace(SPENT, asks=False)),
+        K.BUDGET,
+        "Waits, because the budget models is spent: 5.01 USD of 5.00 USD. It holds no slot.",
+        "The budget begins anew in 1 h, and then attempt 2 goes on.",
+        when=to_come(hours=1),
+    ),
     Said(task(S.COMPLETED), K.ENDED, "Ended 2 h ago: completed.", "Nothing more happens."),
     Said(
         replace(task(S.CANCELED, run=CANCELLED), since=ago(seconds=2)),

@@ -416,6 +416,24 @@ def asking(turn: Turn) -> Iterator[Any]:
         (place(turn) / "ended").touch()
 
 
+async def side_by_side(turn: Turn) -> str:
+    """Take two steps that use a model, beside a slow one that waits for the test."""
+
+    async def ask() -> None:
+        await turn.usage(model="m")
+
+    async def work() -> None:
+        (place(turn) / f"slow, {len(list(place(turn).glob('slow*'))) + 1}").touch()
+        await asyncio.to_thread(wait_for, place(turn) / "go")
+
+    async def ask_twice() -> None:
+        await turn.step("one", ask)
+        await turn.step("two", ask)
+
+    await asyncio.gather(ask_twice(), turn.step("slow", work))
+    return "done"
+
+
 # --- faults ---------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from a2a_tasks.models import (
     ApiKey,
     Assignment,
     Budget,
+    BudgetAction,
     BudgetUnit,
     BudgetUse,
     Context,
@@ -28,7 +29,7 @@ from a2a_tasks.models import (
     RunStatus,
     Task,
 )
-from a2a_tasks.store import run_lines, workers
+from a2a_tasks.store import budgets, run_lines, workers
 from a2a_tasks.store.run_lines import RunLogLine
 from a2a_tasks.store.workers import Beat, WorkerKind
 from tests.support.console.admin.rows import add_artifact, add_run, make_task
@@ -97,9 +98,11 @@ def populated(tenant: str = "", name: str = "one") -> World:
     add_attempt(dead)
     waiting = make_delivery(config)
     key = issue(f"key of {name}", tenant=tenant.partition("/")[0]).row
-    budget = Budget.objects.create(name=f"budget of {name}", unit=BudgetUnit.COST, limit=5)
+    budget = Budget.objects.create(
+        name=f"budget of {name}", unit=BudgetUnit.COST, limit=5, action=BudgetAction.ASK
+    )
     use = BudgetUse.objects.create(
-        budget=budget, since=timezone.now(), used=5, asked_at=timezone.now()
+        budget=budget, since=budgets.BEGINNING, used=5, asked_at=timezone.now()
     )
     return World(task, run, config, dead, waiting, key, use)
 

@@ -84,6 +84,26 @@ class Speaker(Good):
             await asyncio.sleep(float(seconds))
 
 
+class Spender(Good):
+    """Calls a model as many times as the text says, each in a step: "3"; in none: "3 bare"."""
+
+    slug = "spender"
+    name = "Spender"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Spend."""
+
+        async def ask() -> None:
+            await asyncio.sleep(0.01)
+            await turn.usage(model="m")
+
+        count, *bare = turn.text.split()
+        yield turn.working()
+        for number in range(int(count)):
+            await (ask() if bare else turn.step(f"ask {number}", ask))
+        yield "done"
+
+
 class Maker(Good):
     """Makes as many artifacts as the text says, each of so many bytes at once: "5 8000000"."""
 
