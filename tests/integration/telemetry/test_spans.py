@@ -145,7 +145,8 @@ class TestAnAttempt:
         with playing(sleeper) as agent:
             await http_peer.at(f"/agents/{agent.slug}").send()
             await until(lambda: len(spans.named(f"invoke_agent {agent.slug}")) == 2)
-        before, after = spans.named(f"invoke_agent {agent.slug}")
+        both = spans.named(f"invoke_agent {agent.slug}")
+        before, after = sorted(both, key=lambda span: span.start_time or 0)
         assert before.context is not None
         assert [link.context.span_id for link in after.links] == [before.context.span_id]
         assert "error.type" not in about(before)
