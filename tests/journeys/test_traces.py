@@ -91,6 +91,8 @@ async def test_attempts_of_a_run_are_in_one_trace_and_linked_although_a_worker_i
     async with inbox() as receiver, plain(site.here, "stepper", traceparent=client.header) as here:
         task = await here.start(str(notes.path), **hook(receiver))
         (one,) = await traces.named("step one", client.trace)
+        kept = Step.objects.filter(task__public_id=task, name="one")
+        await eventually(lambda: ask(kept.exists), "the step being kept")
         doomed.kill()
         workers.exactly(1)
         await here.until(task, COMPLETED)
