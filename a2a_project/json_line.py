@@ -13,7 +13,7 @@ from a2a_tasks.audit.actor import request_id
 from a2a_tasks.telemetry import log_context
 from a2a_tasks.telemetry.redaction import redact_ends, redact_value
 
-__all__ = ["JsonFormatter"]
+__all__ = ["JsonFormatter", "message_of"]
 
 #: Control characters that JSON may contain, and the separators of Unicode, as JSON writes them.
 ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
@@ -46,7 +46,7 @@ class JsonFormatter(logging.Formatter):
         return line.decode()
 
     def _describe(self, record: logging.LogRecord, length: int) -> dict[str, Any]:
-        members = {**_begin(record), "message": redact_ends(_message(record), length)}
+        members = {**_begin(record), "message": redact_ends(message_of(record), length)}
         context = log_context.current()
         if name := context.request_id or request_id():
             members["request_id"] = name
@@ -80,7 +80,7 @@ def _begin(record: logging.LogRecord) -> dict[str, Any]:
     }
 
 
-def _message(record: logging.LogRecord) -> str:
+def message_of(record: logging.LogRecord) -> str:
     """Return the message; of one that its arguments do not fit, the text without them."""
     try:
         return record.getMessage()

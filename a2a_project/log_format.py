@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from a2a_project.json_line import JsonFormatter
+from a2a_project.json_line import JsonFormatter, message_of
 from a2a_tasks.telemetry.redaction import redact
 
 __all__ = ["FORMATS", "RefusalFilter", "SingleLineFormatter", "make_logging"]
@@ -40,7 +40,11 @@ class SingleLineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, and the traceback, without credentials."""
-        return redact(super().format(record))
+        try:
+            return redact(super().format(record))
+        except Exception:  # noqa: BLE001 - Python would print the arguments as they are
+            told = {**record.__dict__, "msg": message_of(record), "args": ()}
+            return redact(super().format(logging.makeLogRecord(told)))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - its name in logging
         record.message = record.message.translate(ESCAPED)

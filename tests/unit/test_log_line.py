@@ -42,6 +42,19 @@ def test_a_trace_stands_below_its_line_as_it_is() -> None:
     assert second == "Traceback (most recent call last):"
 
 
+@pytest.mark.parametrize("secret", ["canary0123456789", "password=canary0123456789"])
+def test_arguments_that_do_not_fit_are_not_shown(
+    secret: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python would print them, as they are, beside the log."""
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(SingleLineFormatter())
+    handler.handle(record("%s and %s", secret))
+    assert " INFO a2a_tasks %s and %s (tuple of arguments: not enough" in written.getvalue()
+    assert "canary" not in written.getvalue() + capsys.readouterr().err
+
+
 def test_every_line_of_the_host_is_written_so() -> None:
     formatters: Any = settings.LOGGING["formatters"]
     assert formatters["line"]["()"] is SingleLineFormatter
