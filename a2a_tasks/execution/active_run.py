@@ -37,6 +37,8 @@ class ActiveRun:
         self.ending = False
         #: True if it is stopped because it was parked.
         self.parked = False
+        #: True if it is stopped because it lost its lease: to a cancellation, or to another process.
+        self.fenced = False
         #: Time of the last known extension of its lease, by this process's clock.
         self.extended = assignment.requested_at
         #: Time of the last query that confirmed the lease of this process.

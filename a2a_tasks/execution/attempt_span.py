@@ -76,7 +76,8 @@ class AttemptSpan:
             return
         if fault is not None and not self._carried.parked:
             tracing.fail(self._span, type(fault).__name__, ours=isinstance(fault, Exception))
-        fenced, state = isinstance(fault, LeaseLost), self._recorder.state.word
+        fenced = self._carried.fenced or isinstance(fault, LeaseLost)
+        state = self._recorder.state.word
         self._span.set_attributes({"a2a_host.fenced": fenced, "a2a.task.state": state})
         tracing.leave(self._span, self._token)
 

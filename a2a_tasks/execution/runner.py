@@ -162,6 +162,7 @@ class Runner:
         if lost := self._carried.get(assignment.run):
             # A run that was parked goes on with the same attempt: it was woken before its agent had stopped.
             lost.parked = lost.parked or assignment.attempt == lost.assignment.attempt
+            lost.fenced = not lost.parked
             lost.stop()
             self._slots.free(lost.assignment.share)
         carried = self._carried[assignment.run] = ActiveRun(assignment, self._forget)
@@ -202,6 +203,7 @@ class Runner:
     def _on_lease_lost(self, carried: ActiveRun) -> None:
         run = carried.assignment.run
         if self._carried.get(run) is carried and not carried.ending:
+            carried.fenced = True
             self._stop(run)
 
     async def _claim_for_ever(self) -> None:

@@ -10,6 +10,9 @@ import pytest
 from a2a_tasks.execution import processes
 from tests.support.execution.forked import start_or_fork
 from tests.support.execution.host import hosting
+from tests.support.spans import spans
+
+__all__ = ["agent_processes", "local_runs", "spans"]
 
 #: Apps with the agents that tests run in processes.
 APPS = "tests.integration.execution.process_agents,tests.support.execution.neighbours"

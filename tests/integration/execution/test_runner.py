@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime
+import functools
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -42,10 +43,13 @@ from tests.support.execution.host import (
     take_away,
 )
 from tests.support.execution.waiting import until
+from tests.support.spans import Spans
 from tests.support.store.poison import POISON, poisonous
 from tests.support.store.world import everything, expire
 
 pytestmark = pytest.mark.django_db(transaction=True)
+#: The attribute of the span of an attempt whose output did not count.
+FENCED = "a2a_host.fenced"
 
 
 @pytest.fixture(autouse=True)
@@ -849,7 +853,7 @@ class TestLeases:
                 assert not made.patient
         assert (await run_in_thread(Run.objects.get)).deaths == 1
 
-    async def test_a_fenced_agent_is_stopped_though_it_says_nothing(self, settings: Any) -> None:
+    async def test_a_fenced_agent_is_stopped_though_it_says_nothing(self, spans: Spans) -> None:
         stopped = asyncio.Event()
         with playing(until_stopped(stopped), queue="elsewhere") as agent:
             await due(agent.slug, queue="elsewhere")
@@ -858,6 +862,8 @@ class TestLeases:
                 made.queues = ["nothing"]  # whoever takes the run over, it is not this process
                 await run_in_thread(take_away)
                 await asyncio.wait_for(stopped.wait(), 20)
+                attempts = functools.partial(spans.named, f"invoke_agent {agent.slug}")
+                await until(lambda: any((one.attributes or {}).get(FENCED) for one in attempts()))
 
     async def test_a_run_whose_process_died_is_finished_by_another(self) -> None:
         attempts: list[int] = []
