@@ -14,7 +14,7 @@ from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.testing import converse
 from frameworks.begin import begun
 from tests.model_server import ModelServer
-from tests.support.budgets import LOOP, limited
+from tests.support.budgets import assert_loop_stops
 from tests.support.execution.host import Client, client_state, hosting, runner, tools_told
 from tests.support.execution.waiting import until
 from tests.support.frameworks import (
@@ -96,11 +96,7 @@ class Contract(MemoryContract):
     async def test_a_budget_stops_a_loop_at_the_limit(
         self, model: ModelServer, client: Client
     ) -> None:
-        async with limited(3):
-            task = await client.send(LOOP)
-        assert task.status.state.word == "failed"
-        assert "Nothing is left of the budget 'calls'" in status_text(task)
-        assert 3 <= len(model.exchanges) <= 4
+        await assert_loop_stops(client, model)
 
     async def test_the_client_allows_a_call_in_another_runner(
         self, model: ModelServer, agent: Agent, ledger: Path

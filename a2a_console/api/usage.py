@@ -17,8 +17,8 @@ from a2a_console.api.pagination import MomentField, agent_field, moment_field, t
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.statistics.counts import TooMany
-from a2a_console.usage.sums import GROUPS, SPAN, UsageFilter, UsageLine, sum_usage
-from a2a_console.usage.table import describe_cost
+from a2a_console.usage.sums import FIGURES, GROUPS, SPAN, UsageFilter, UsageLine, sum_usage
+from a2a_console.usage.table import make_record
 
 __all__ = ["UsageViewSet"]
 
@@ -127,15 +127,10 @@ class UsageViewSet(HostViewSet[Any]):
 
 
 def _describe(line: UsageLine) -> dict[str, Any]:
-    key = line.key
+    key, record = line.key, make_record(line)
     return {
         **{name: key.get(name) for name in ("day", "agent", "model", "tenant", "caller", "owner")},
         "context": key.get("context_id"),
         "task": key.get("task_id"),
-        "requests": line.requests,
-        "input_tokens": line.input_tokens,
-        "output_tokens": line.output_tokens,
-        "cached_tokens": line.cached_tokens,
-        "cost": None if line.cost is None else describe_cost(line.cost),
-        "currency": line.currency,
+        **{name: record[name] for name in (*FIGURES, "cost", "currency")},
     }

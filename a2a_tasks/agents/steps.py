@@ -102,9 +102,9 @@ class Journal:
         """Store a result; when this returns, every later attempt will find it."""
         self.results[name] = result
 
-    def report(self, spent: UsageReport) -> None:
+    def report(self, used: UsageReport) -> None:
         """Take a report of the usage of models, from any thread. The subclass of the host begins to store it."""
-        self.reports.append(spent)
+        self.reports.append(used)
 
     async def confirm(self, step: str = "") -> None:
         """Wait until all that was reported in a step is stored. Raises the reason why the agent may spend no more.

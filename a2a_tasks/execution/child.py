@@ -107,9 +107,9 @@ class AskingJournal(Journal):
         found: tuple[int, str] | None = await self._ask("look", agent, task_id)
         return found
 
-    def report(self, spent: UsageReport) -> None:
+    def report(self, used: UsageReport) -> None:
         """Send a report of usage to the runner at once."""
-        self._tell(Reported(spent))
+        self._tell(Reported(used))
 
     async def clock(self) -> float:
         """Return the time of the database's clock."""

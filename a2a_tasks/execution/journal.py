@@ -161,9 +161,9 @@ class StoredJournal(Journal):
             failpoint("worker.step_kept")
             self.results[name], self._loaded = result, True
 
-    def report(self, spent: UsageReport) -> None:
+    def report(self, used: UsageReport) -> None:
         """Begin to write a report of usage. Thread-safe."""
-        self.meter.report(spent)
+        self.meter.report(used)
 
     async def clock(self) -> float:
         """Return the time of the database's clock. Raises Overloaded."""

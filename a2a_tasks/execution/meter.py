@@ -60,7 +60,7 @@ class Meter:
 
     def start(self) -> None:
         """Begin to watch the time of the run, if a budget limits it."""
-        if budgets.limit_time(self._spender):
+        if budgets.is_time_limited(self._spender):
             self._watcher = asyncio.create_task(self._watch())
 
     async def close(self) -> None:
@@ -138,17 +138,16 @@ class Meter:
         return self.refusal
 
     async def _charge_time(self) -> None:
-        if budgets.limit_time(self._spender):
+        if budgets.is_time_limited(self._spender):
             now = self._loop.time()
             seconds, self._charged_until = now - self._charged_until, now
             if self.is_idle:
                 return
             try:
                 await budgets.charge_batched((self._spender, Amounts(seconds=seconds)))
-            except (
-                Overloaded
-            ) as fault:  # the next look charges it, unless it may be charged already
-                self._charged_until -= seconds if fault.undone else 0.0
+            except Overloaded as fault:
+                if fault.undone:  # else it may be charged already
+                    self._charged_until -= seconds
 
     async def _watch(self) -> None:
         while self.refusal is None:

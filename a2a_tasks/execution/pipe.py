@@ -151,7 +151,7 @@ class TurnEnded:
 class Reported:
     """A report of the usage of models."""
 
-    spent: UsageReport
+    used: UsageReport
 
 
 @dataclass(frozen=True, slots=True)

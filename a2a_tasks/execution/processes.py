@@ -154,7 +154,7 @@ class ProcessRun:
             self._note(message)
             return
         if isinstance(message, Reported):
-            self._turn._journal.report(message.spent)  # noqa: SLF001 - private to agents
+            self._turn._journal.report(message.used)  # noqa: SLF001 - private to agents
             return
         if isinstance(message, ProcessIdle) or message is None:
             self._rest()

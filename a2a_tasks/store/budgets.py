@@ -51,9 +51,9 @@ __all__ = [
     "find_spent",
     "is_any_in_force",
     "is_spent",
+    "is_time_limited",
     "forget_old",
     "list_charges",
-    "limit_time",
     "list_asking",
     "list_in_force",
     "put",
@@ -145,7 +145,7 @@ def list_in_force(spender: Spender) -> list[Budget]:
     ]
 
 
-def limit_time(spender: Spender) -> bool:
+def is_time_limited(spender: Spender) -> bool:
     """Return whether a budget in force limits the time of the spender's work."""
     return any(budget.unit == BudgetUnit.SECONDS for budget in list_in_force(spender))
 

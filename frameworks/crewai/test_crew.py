@@ -16,7 +16,7 @@ from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.testing import converse
 from frameworks.begin import begun
 from tests.model_server import ModelServer
-from tests.support.budgets import LOOP, limited
+from tests.support.budgets import assert_loop_stops
 from tests.support.execution.host import Client, client_state, hosting, runner, tools_told
 from tests.support.execution.waiting import until
 from tests.support.frameworks import (
@@ -73,11 +73,7 @@ async def test_a_talk_needs_no_host(find: Callable[[str], Agent]) -> None:
 
 
 async def test_a_budget_stops_a_loop_at_the_limit(model: ModelServer, crew: Client) -> None:
-    async with limited(3):
-        task = await crew.send(LOOP)
-    assert task.status.state.word == "failed"
-    assert "Nothing is left of the budget 'calls'" in status_text(task)
-    assert 3 <= len(model.exchanges) <= 4
+    await assert_loop_stops(crew, model)
 
 
 async def test_each_answer_is_an_artifact_and_tools_and_usage_are_told(

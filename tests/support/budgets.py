@@ -11,8 +11,11 @@ from a2a_tasks.access import switch_cache
 from a2a_tasks.models import Budget, BudgetUnit
 from a2a_tasks.store import budgets
 from a2a_tasks.store.db import run_in_thread
+from tests.model_server import ModelServer
+from tests.support.execution.host import Client
+from tests.support.frameworks import status_text
 
-__all__ = ["LOOP", "limited", "make_budget"]
+__all__ = ["LOOP", "assert_loop_stops", "limited", "make_budget"]
 
 #: A prompt that has the model call a tool eight times, and then say so.
 LOOP = "\n".join([*(f'CALL add {{"a":{n},"b":1}}' for n in range(8)), "SAY done"])
@@ -36,3 +39,12 @@ async def limited(most: float, **about: Any) -> AsyncIterator[Budget]:
     finally:
         await run_in_thread(budgets.delete, made)
         switch_cache.forget()
+
+
+async def assert_loop_stops(client: Client, model: ModelServer) -> None:
+    """A loop of tools is stopped by a budget of three calls: no more than one call later."""
+    async with limited(3):
+        task = await client.send(LOOP)
+    assert task.status.state.word == "failed"
+    assert "Nothing is left of the budget 'calls'" in status_text(task)
+    assert 3 <= len(model.exchanges) <= 4

@@ -45,7 +45,7 @@ class BudgetForm(_Form):
         help_texts = {
             "name": "Clients read it when their message is refused.",
             "currency": "Of money: costs in other currencies do not count.",
-            "share": "Who shares one sum: with “each caller”, every caller has the whole limit.",
+            "share": "The work that one sum counts. For each caller: every caller has the whole limit.",
             "window": "In UTC.",
             "action": "Work that has begun may use one more call of a model. To pause, the budget must begin anew.",
             "agent": "Counts only runs of this agent. Empty = of all.",

@@ -155,5 +155,8 @@ class Lab:
 
     def recovers(self, *alerts: str) -> None:
         """Wait until they fire no more."""
-        over = lambda: not self.prometheus.firing() & set(alerts)  # noqa: E731
-        eventually(over, PATIENCE, f"still fires: {alerts}")
+
+        def is_over() -> bool:
+            return not self.prometheus.firing() & set(alerts)
+
+        eventually(is_over, PATIENCE, f"still fires: {alerts}")

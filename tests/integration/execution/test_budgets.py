@@ -255,7 +255,7 @@ class TestTime:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async def wait(turn: Turn) -> str:
-            await asyncio.sleep(600)
+            await asyncio.Event().wait()
             return "done"
 
         await make_budget(0.2, unit=BudgetUnit.SECONDS)

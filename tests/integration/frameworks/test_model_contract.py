@@ -34,7 +34,7 @@ from a2a_tasks.store import budgets, legal_holds
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.purge import RetentionLimits, purge
 from tests.model_server import ModelServer
-from tests.support.budgets import LOOP, limited
+from tests.support.budgets import LOOP, assert_loop_stops, limited
 from tests.support.execution.host import (
     ALICE,
     Client,
@@ -415,11 +415,7 @@ class TestBudget:
     """A prompt that calls a tool again and again, and a budget of three calls of the model."""
 
     async def test_stops_a_loop_at_the_limit(self, model: ModelServer, client: Client) -> None:
-        async with limited(3):
-            task = await client.send(LOOP)
-        assert task.status.state.word == "failed"
-        assert "Nothing is left of the budget 'calls'" in status_text(task)
-        assert 3 <= len(model.exchanges) <= 4
+        await assert_loop_stops(client, model)
 
     async def test_asks_an_operator_and_goes_on_without_a_call_twice(
         self, model: ModelServer, client: Client, ledger: Ledger
