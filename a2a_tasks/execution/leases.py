@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.active_run import ActiveRun
 from a2a_tasks.outages import ThrottledLogger
-from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import runs
 from a2a_tasks.store.db import close_connections, run_here
 
@@ -70,8 +69,10 @@ class Leases:
     @staticmethod
     def _connect() -> None:
         """Connect before there are leases to renew: connecting may take longer than a lease."""
-        with contextlib.suppress(Overloaded):
+        try:
             run_here(lambda: None)
+        except Exception as fault:  # noqa: BLE001 - the thread must survive any failure
+            _silence.warning(fault.__cause__ or fault)
 
     @staticmethod
     def _pause(beats_at: float) -> float:

@@ -20,7 +20,7 @@ from tests.journeys.wire import folded, plain
 from tests.model_server import ModelServer, serving_model
 from tests.support.processes import Child
 
-pytestmark = [pytest.mark.quick_on("sqlite"), pytest.mark.usefixtures("emptied")]
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("emptied")]
 COMPLETED, WAITS = "TASK_STATE_COMPLETED", "TASK_STATE_INPUT_REQUIRED"
 #: Two answers with tools, and a last one. The model stops in the second one.
 SPEAKS = """\

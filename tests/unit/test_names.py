@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 import pytest
 
@@ -133,9 +134,18 @@ GIVEN = frozenset(
 
 
 def modules(folders: Iterable[str] = FOLDERS) -> Iterator[tuple[str, ast.Module]]:
-    for path in (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))):
-        if "migrations" not in path.parts:
-            yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+    for folder in folders:
+        yield from _parse(folder)
+
+
+@cache
+def _parse(folder: str) -> list[tuple[str, ast.Module]]:
+    paths = sorted((ROOT / folder).rglob("*.py"))
+    return [
+        (str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8")))
+        for path in paths
+        if "migrations" not in path.parts
+    ]
 
 
 @pytest.mark.checkout

@@ -16,6 +16,7 @@ ANSWERS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.backend("stack")
 def test_the_ledger_has_each_answer_that_was_read_when_workers_die() -> None:
     with UsageLab(plan()) as lab:

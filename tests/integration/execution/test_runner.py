@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from a2a_tasks.agents import AgentError, Part, Turn, data
 from a2a_tasks.caller import OwnerScope
+from a2a_tasks.execution import leases
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.models import Artifact, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import Overloaded
@@ -634,6 +635,26 @@ class TestLeases:
                 await until(lambda: client_state(client, task.id, "completed"))
                 run_ = await run_in_thread(lambda: Run.objects.get(task__public_id=task.id))
         assert run_.attempt == 1
+
+    async def test_heartbeats_keep_it_although_their_first_connection_failed_in_any_way(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        failed = threading.Event()
+
+        def run_here(work: Any, *args: Any, **kwargs: Any) -> Any:
+            if not failed.is_set():
+                failed.set()
+                raise OSError("too many open files")
+            return store_db.run_here(work, *args, **kwargs)
+
+        monkeypatch.setattr(leases, "run_here", run_here)
+        with playing(until_stopped(asyncio.Event())) as agent:
+            await due(agent.slug)
+            async with runner():
+                await until(lambda: status_is("working"))
+                assert failed.is_set()
+                begun = await run_in_thread(lambda: Run.objects.get().lease_until)
+                await until(lambda: run_in_thread(lambda: Run.objects.get().lease_until > begun))
 
     @pytest.mark.backend("stack")
     async def test_an_agent_is_stopped_when_its_lease_ends_without_the_database(

@@ -62,7 +62,7 @@ def reached(expected: TaskState, task: str = "task-1", seconds: float = 30) -> N
 class TestABudget:
     """It is shared by the processes of all workers."""
 
-    @pytest.mark.parametrize("action", [BudgetAction.REFUSE, BudgetAction.ASK])
+    @pytest.mark.parametrize("action", [BudgetAction.REFUSE, thorough(BudgetAction.ASK)])
     def test_is_overspent_by_at_most_one_call_of_each_run(self, action: BudgetAction) -> None:
         limit, count, calls, scope = 40, 64, 3, OwnerScope("", "user:alice", Spender.slug)
         budget = Budget(name="b", unit=BudgetUnit.CALLS, limit=Decimal(limit), action=action)

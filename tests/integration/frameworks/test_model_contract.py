@@ -155,6 +155,7 @@ class TestToolEvents:
         )
         assert told(await listened(other)) == [event for event in seen if event[0] is not TOOL]
 
+    @pytest.mark.in_turn("framework", share=3)
     async def test_a_call_that_waits_for_the_client_is_told_once(self, client: Client) -> None:
         task = await client.send(PAY)
         (call,) = await run_in_thread(tools_told, task.id)
@@ -216,6 +217,7 @@ class TestApproval:
         assert (text_of(done), ledger.calls) == (["it is done: paid 7"], [7])
         assert model.counts["requests"] == 2
 
+    @pytest.mark.in_turn("framework", share=3)
     async def test_no_is_told_to_the_model_with_its_reason(
         self, framework: ModelFramework, client: Client, ledger: Ledger
     ) -> None:
@@ -227,6 +229,7 @@ class TestApproval:
         result = told_result["toolResult"]
         assert (result["content"], result["error"]) == (reason, framework is not LANGGRAPH)
 
+    @pytest.mark.in_turn("framework", share=3)
     async def test_an_answer_that_does_not_fit_is_refused(
         self, model: ModelServer, client: Client, ledger: Ledger
     ) -> None:
@@ -239,6 +242,7 @@ class TestApproval:
         assert (done.status.state.word, ledger.calls) == ("completed", [7])
         assert model.counts["requests"] == 2
 
+    @pytest.mark.in_turn("framework", share=3)
     async def test_several_are_one_form_and_the_field_that_does_not_fit_is_named(
         self, client: Client, ledger: Ledger
     ) -> None:
@@ -263,6 +267,7 @@ class TestApproval:
         done = await send_parts(client, data({first: True, second: False}), task_id=asked.id)
         assert (text_of(done), ledger.calls) == (["done"], [7])
 
+    @pytest.mark.in_turn("framework", share=3)
     async def test_somebody_without_the_right_finds_no_task(
         self, client: Client, ledger: Ledger
     ) -> None:
@@ -417,6 +422,7 @@ class TestBudget:
     async def test_stops_a_loop_at_the_limit(self, model: ModelServer, client: Client) -> None:
         await assert_loop_stops(client, model)
 
+    @pytest.mark.in_turn("framework", share=3)
     async def test_asks_an_operator_and_goes_on_without_a_call_twice(
         self, model: ModelServer, client: Client, ledger: Ledger
     ) -> None:

@@ -52,7 +52,15 @@ ENVIRONMENT = {
     "A2A_ENVIRONMENT": "talking",
     "A2A_DEFAULT_AGENT": "demo",
 }
-STACK_ONLY = pytest.mark.backend("stack")
+#: `make test` starts what `test_lines_of_a_run_name_it_and_its_span_and_hold_no_secret` does not.
+PROCESSES = [
+    "up",
+    *(pytest.param(name, marks=pytest.mark.backend("stack")) for name in ("web", "environment")),
+    *(
+        pytest.param(name, marks=[pytest.mark.backend("stack"), pytest.mark.thorough])
+        for name in ("grpc", "worker", "pusher", "beat")
+    ),
+]
 
 
 def entries(log: str) -> list[dict[str, Any]]:
@@ -110,9 +118,7 @@ def find(lines: list[dict[str, Any]], logger: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    "name", ["up", *(pytest.param(name, marks=STACK_ONLY) for name in COMMANDS if name != "up")]
-)
+@pytest.mark.parametrize("name", PROCESSES)
 def test_each_process_logs_nothing_but_json_from_start_to_end(name: str, tmp_path: Path) -> None:
     """People read the standard output of `up` and `serve_grpc`."""
     arguments, ready = COMMANDS[name]

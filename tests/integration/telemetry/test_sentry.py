@@ -53,6 +53,7 @@ def receiver() -> Iterator[tuple[str, Events]]:
             server.shutdown()
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.timeout(180)
 def test_the_lines_of_the_page_send_the_error_of_a_run(tmp_path: Path) -> None:
