@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import ipaddress
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
@@ -219,7 +220,7 @@ class OutboundPolicy:
             loopback=loopback,
             networks=tuple(network for network in networks.values() if network),
             names=frozenset(_name(entry) for entry, network in networks.items() if not network),
-            ports=_ports(ports),
+            ports=frozenset(_ports(ports)),
             proxy=_proxy(proxy) if proxy else None,
         )
 
@@ -250,8 +251,7 @@ def _name(entry: str) -> str:
         raise ValueError(f"{entry!r} is neither a network nor a host's name") from None
 
 
-def _ports(text: str) -> frozenset[int]:
-    ports: set[int] = set()
+def _ports(text: str) -> Iterator[int]:
     for entry in filter(None, map(str.strip, text.split(","))):
         found = _PORTS.fullmatch(entry)
         if found is None:
@@ -259,9 +259,7 @@ def _ports(text: str) -> frozenset[int]:
         first, last = int(found[1]), int(found[2] or found[1])
         if not 0 < first <= last <= LAST_PORT:
             raise ValueError(f"{entry!r} is not within 1-{LAST_PORT}")
-        wanted = set(range(first, last + 1))
-        ports |= wanted - SERVICES if found[2] else wanted
-    return frozenset(ports)
+        yield from (n for n in range(first, last + 1) if n not in SERVICES or not found[2])
 
 
 def _proxy(url: str) -> Proxy:

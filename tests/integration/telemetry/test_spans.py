@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from pytest_django import Settings
 
 from a2a_tasks.agents import Turn
+from a2a_tasks.execution.attempt_span import SHORT_SECONDS
 from a2a_tasks.telemetry import tracing
 from a2a_tasks.telemetry.attributes import TABLE, SpanName
 from tests.support.agents_under_test import playing
@@ -150,9 +151,9 @@ class TestAnAttempt:
         assert before.context is not None
         assert [link.context.span_id for link in after.links] == [before.context.span_id]
         assert "error.type" not in about(before)
-        assert "a2a_host.queue_seconds" in about(before)
         assert "a2a_host.queue_seconds" not in about(after)
-        assert not spans.named(f"queue {agent.slug}")
+        waited = about(before)["a2a_host.queue_seconds"] >= SHORT_SECONDS  # the machine was busy
+        assert len(spans.named(f"queue {agent.slug}")) == waited
 
 
 async def sleeper(turn: Turn) -> AsyncIterator[str]:
