@@ -9,7 +9,7 @@ __all__ = ["Usage"]
 
 
 class Usage(models.Model):
-    """One report. It is written once, never changed, and stays when its task is removed (docs/decisions/0034)."""
+    """One report. It is written once, stays when its task is removed, and changes only by erasure of a person (docs/decisions/0034)."""
 
     #: Made by the process that reports. It identifies a repeated write.
     report = models.UUIDField(unique=True)
@@ -36,7 +36,7 @@ class Usage(models.Model):
     cached_tokens = models.BigIntegerField()
     #: Null = unknown.
     cost = models.DecimalField(max_digits=24, decimal_places=12, null=True, blank=True)
-    #: The currency of the cost; empty = the cost is unknown. `XXX`: the row was copied from a version before the ledger.
+    #: The currency of the cost; empty = the cost is unknown. `XXX`: the row was copied from an earlier version.
     currency = models.CharField(max_length=3, blank=True, default="")
     at = models.DateTimeField(db_default=Now())
 
