@@ -27,7 +27,7 @@ def read_gauges() -> list[Metric]:
 
 
 def say_database_away() -> list[Metric]:
-    """Return what can be said without the database."""
+    """Return the gauge that needs no database."""
     return [_say_database(up=0)]
 
 
@@ -77,7 +77,7 @@ def _runs() -> Iterator[Metric]:
 
 
 def _people() -> Iterator[Metric]:
-    """Yield the questions by agent. The oldest tasks come first, so the first one of an agent is its oldest."""
+    """Yield the waiting tasks by agent. The oldest tasks come first, so the first one of an agent is its oldest."""
     known, now = set(registry.slugs()), timezone.now()
     count, oldest = Counter[str](), dict[str, float]()
     for slug, since in list_waiting().values_list("agent", "status_at")[:MAX_WAITING]:

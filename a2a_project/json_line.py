@@ -19,22 +19,22 @@ __all__ = ["JsonFormatter", "message_of"]
 ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
 #: Maximum size of a JSON line, in bytes.
 MAX_BYTES = 64 * 1024
-#: Characters of a message or a traceback; of longer ones, both ends are kept.
+#: Maximum number of characters of a message or a traceback; of longer ones, both ends are kept.
 MAX_LENGTH = 16 * 1024
-#: Maximum number of further values of a line (`extra=`), of characters of a name, and of a value.
+#: Maximum number of values of a line (`extra=`), of characters of a name, and of characters of a value.
 MAX_EXTRA, MAX_NAME, MAX_VALUE = 20, 64, 1024
-#: Attributes of every record, and of those of libraries that repeat the message.
+#: Attributes that are no `extra=`: those of every record, and copies of the message by libraries.
 USUAL = {*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName", "color_message"}
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record as one JSON object of at most 64 KiB, with what is known of its request and run.
+    """Writes a record as one JSON object of at most 64 KiB, which names its request and run.
 
     `ts` is in UTC (RFC 3339, with milliseconds), `exception` is the traceback, `extra` has values that the code gave.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line. Never raises: a record that cannot be formatted is named by its place."""
+        """Return the line. Never raises: a record that cannot be formatted is named by its place in the code."""
         try:
             length = MAX_LENGTH
             while len(line := _write(self._describe(record, length))) > MAX_BYTES and length:
@@ -70,7 +70,7 @@ class JsonFormatter(logging.Formatter):
 def _begin(record: logging.LogRecord) -> dict[str, Any]:
     try:
         at = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
-    except (TypeError, ValueError, OverflowError, OSError):  # a time that is none
+    except (TypeError, ValueError, OverflowError, OSError):  # not a valid time
         at = datetime.datetime.now(datetime.UTC)
     ts = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {
@@ -81,7 +81,7 @@ def _begin(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def message_of(record: logging.LogRecord) -> str:
-    """Return the message; of one that its arguments do not fit, the text without them."""
+    """Return the message; if its arguments do not fit, the text without them."""
     try:
         return record.getMessage()
     except Exception as fault:  # noqa: BLE001 - the repr of an argument may raise anything
@@ -97,13 +97,13 @@ def _extra(record: logging.LogRecord, length: int) -> dict[str, Any]:
             extra[name[:MAX_NAME]] = redact_value(redact_ends(value, length), name)
         elif (
             isinstance(value, int | float) and abs(value) < 2**63
-        ):  # larger than JSON's readers take
+        ):  # readers of JSON may refuse larger ones
             extra[name[:MAX_NAME]] = redact_value(value, name)
     return extra
 
 
 def _write(members: dict[str, Any]) -> bytes:
-    """Return JSON in which each character can be shown."""
+    """Return JSON without unprintable characters."""
     try:
         line = msgspec.json.encode(members)
     except UnicodeEncodeError:

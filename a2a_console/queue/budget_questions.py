@@ -1,4 +1,4 @@
-"""Budgets that have nothing left, about which operators are asked."""
+"""Questions to operators about budgets that have nothing left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST, COUNTED = 50, 1000
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetQuestion:
-    """A sum that has reached its limit, and who waits for it."""
+    """A sum that has reached its limit, and the number of runs that wait for it."""
 
     use: BudgetUse
     #: The number of runs that wait for it, at most COUNTED.
@@ -52,7 +52,7 @@ class BudgetQuestion:
 
 
 def may_decide(user: _User) -> bool:
-    """Return whether the user may allow more of a budget: users who see all tenants, with the permission."""
+    """Return whether the user may decide: it takes the permission, and the right to see all tenants."""
     return user.has_perm("a2a_tasks.change_budgetuse") and sees_all(user)
 
 

@@ -1,6 +1,6 @@
 """Sums of the usage ledger over a span of time: by task, conversation, caller, tenant, agent, model or day.
 
-The statements have a time limit, and the rows a bound. Costs are exact decimals, and are never added across currencies.
+The queries have a time limit, and the number of lines is bounded. Costs are exact decimals, and are never added across currencies.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ __all__ = [
     "sum_usage",
 ]
 
-#: The largest number of lines.
+#: Maximum number of lines.
 MAX_LINES = 10_000
-#: The span of time, unless another one is wanted.
+#: The default span of time.
 SPAN = datetime.timedelta(days=30)
 FIGURES = ("requests", "input_tokens", "output_tokens", "cached_tokens")
 #: The columns that tell the lines apart, by the name of the group.
@@ -47,7 +47,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UsageFilter:
-    """The reports that are summed: from one moment to before another one, with these values of columns."""
+    """The reports that are summed: those from `since` to before `until`, with these values of columns."""
 
     since: datetime.datetime
     until: datetime.datetime
@@ -57,7 +57,7 @@ class UsageFilter:
 
 @dataclass(frozen=True, slots=True)
 class UsageLine:
-    """The sums of the reports of one group whose costs are in one currency, or are unknown."""
+    """The sums of the reports of one group with costs in one currency, or with unknown costs."""
 
     #: The values of the columns of the group.
     key: Mapping[str, Any]
@@ -73,7 +73,7 @@ class UsageLine:
 
 @dataclass(frozen=True, slots=True)
 class UsageSums:
-    """The lines: days in order, other groups with those of most tokens first; and the sums of all reports."""
+    """The lines, and the sums of all reports. Days are in order; other groups begin with the most tokens."""
 
     lines: Sequence[UsageLine]
     #: One line for each currency.

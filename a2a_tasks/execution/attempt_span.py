@@ -1,4 +1,4 @@
-"""The span of an attempt of a run, with those of its wait in the queue and of the attempt before it, if that died."""
+"""The span of an attempt of a run, with those of its wait in the queue and of the previous attempt, if that died."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from a2a_tasks.telemetry.trace_context import NONE, span_id_of
 
 __all__ = ["AttemptSpan", "with_output"]
 
-#: Seconds that a run must have waited for a span of its wait.
+#: Minimum seconds of a wait in the queue that gets a span.
 SHORT_SECONDS = 0.1
 NANO = 1_000_000_000
 
@@ -113,7 +113,7 @@ def _tell_wait(request: RunRequest, agent: str, about: dict[str, str]) -> float:
 
 
 def _link_before(request: RunRequest, run: ClaimedRun, about: dict[str, str]) -> list[Link]:
-    """Return the link to the attempt before. If it died and could not send its span, make that as well."""
+    """Return the link to the previous attempt. If that died and could not send its span, make the span, too."""
     before = request.before
     if before is None or not request.trace.traceparent:
         return []

@@ -1,4 +1,4 @@
-"""The meter of a run: it writes the usage of models that the agent reports, and asks what budgets allow."""
+"""The meter of a run: it writes the usage of models that the agent reports, and checks budgets."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ __all__ = ["Meter"]
 
 #: Not one of the host's own loggers, so that the line is in the run's log.
 logger = logging.getLogger("turn.usage")
-#: Most reports of a run that wait for the database, and most in one transaction.
+#: Maximum number of reports of a run that wait for the database, and of reports in one transaction.
 MAX_WAITING, PORTION = 10_000, 100
-#: Seconds between two looks at the time that a run has taken, where a budget limits it.
+#: Seconds between two charges for the time of a run, if a budget limits it.
 WATCH_SECONDS = 1.0
 
 
 class Meter:
     """The meter of one run. Reports may come from any thread; all else belongs to the event loop.
 
-    Reports are written at once, in order, and not fenced: a run that has lost its task has spent all the same. Writing
-    goes on if the run is stopped.
+    Reports are written at once, in order, and not fenced: a run that has lost its task has called the model
+    nevertheless. Writing goes on if the run is stopped.
     """
 
     def __init__(self, run: ClaimedRun) -> None:
@@ -50,10 +50,10 @@ class Meter:
         self._flusher: asyncio.Task[None] | None = None
         #: The time up to which the work of the run is charged.
         self._charged_until = self._loop.time()
-        #: True while all that goes on is a wait for a budget. Its time is not charged: it would use up what is allowed.
+        #: True while the run only waits for a budget. This time is not charged.
         self.is_idle = False
         self._watcher: asyncio.Task[None] | None = None
-        #: It ends the agent once a budget refuses the work of the run.
+        #: The timeout that ends the agent once a budget refuses the work of the run.
         self.limit = asyncio.timeout(None)
         #: The reason why the run may spend no more.
         self.refusal: BudgetSpent | None = None
@@ -89,7 +89,7 @@ class Meter:
     def _begin_flush(self) -> asyncio.Task[None]:
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush())
-            # A run that was stopped does not ask for the failure, so it is retrieved here.
+            # A run that was stopped does not await the task, so its exception is retrieved here.
             self._flusher.add_done_callback(lambda task: task.cancelled() or task.exception())
         return self._flusher
 

@@ -36,7 +36,7 @@ class BudgetWindow(models.TextChoices):
 
 
 class BudgetAction(models.TextChoices):
-    """The fate of work for which a budget has nothing left."""
+    """The treatment of work for which a budget has nothing left."""
 
     REFUSE = "refuse", "refuse it"  #: new messages are refused, and runs fail
     PAUSE = "pause", "pause it"  #: runs wait for the next window
@@ -44,12 +44,12 @@ class BudgetAction(models.TextChoices):
 
 
 class Budget(models.Model):
-    """A limit. It counts the runs of its agent, tenant and caller; an empty one stands for all."""
+    """A limit. It counts the runs of its agent, tenant and caller; an empty field stands for all."""
 
     name = models.CharField(max_length=80, unique=True)
     unit = models.CharField("limits", max_length=16, choices=BudgetUnit.choices)
     limit = models.DecimalField(max_digits=20, decimal_places=6)
-    #: The currency of money (ISO 4217); costs in others do not count.
+    #: The currency of a budget of money (ISO 4217); costs in others do not count.
     currency = models.CharField(max_length=3, default="USD")
     share = models.CharField(
         "counted for", max_length=16, choices=BudgetShare.choices, default=BudgetShare.ALL
@@ -92,7 +92,7 @@ class BudgetUse(models.Model):
     used = models.DecimalField(max_digits=32, decimal_places=12, default=0)
     #: The amount that operators have allowed beyond the limit.
     allowed = models.DecimalField(max_digits=32, decimal_places=12, default=0)
-    #: Since when an operator is asked, and for which task (its key); null = nobody is asked.
+    #: The time since which operators are asked, and the key of the first task that waits; null = they are not asked.
     asked_at = models.DateTimeField(null=True, blank=True)
     asked_for = models.BigIntegerField(null=True, blank=True)
     #: True if an operator has refused to allow more.

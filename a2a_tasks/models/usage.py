@@ -9,9 +9,9 @@ __all__ = ["Usage"]
 
 
 class Usage(models.Model):
-    """One report. It is written once, never changed, and stays when its task is removed (docs/decisions/0034)."""
+    """One report. It is written once, stays when its task is removed, and changes only by erasure of a person (docs/decisions/0034)."""
 
-    #: Made by the process that reports: a repeated write is recognised by it.
+    #: Made by the process that reports. It identifies a repeated write.
     report = models.UUIDField(unique=True)
     #: The key of the task, without a constraint.
     task = models.BigIntegerField()
@@ -32,11 +32,11 @@ class Usage(models.Model):
     requests = models.BigIntegerField()
     input_tokens = models.BigIntegerField()
     output_tokens = models.BigIntegerField()
-    #: Those of the input tokens that the model had in its cache.
+    #: The part of the input tokens that the model had in its cache.
     cached_tokens = models.BigIntegerField()
     #: Null = unknown.
     cost = models.DecimalField(max_digits=24, decimal_places=12, null=True, blank=True)
-    #: The currency of the cost; empty = the cost is unknown. `XXX`: the row is from before the ledger.
+    #: The currency of the cost; empty = the cost is unknown. `XXX`: the row was copied from an earlier version.
     currency = models.CharField(max_length=3, blank=True, default="")
     at = models.DateTimeField(db_default=Now())
 

@@ -1,4 +1,4 @@
-"""Budgets: those that limit the work of a spender, the sums that were used of them, and the decisions of operators.
+"""Budgets, the sums that were used of them, and the decisions of operators.
 
 The transaction that writes a report of usage also adds to the sums (`add_charges`), so that every process sees them
 before the next call of a model. The budgets themselves are cached in each process (`access/switch_cache.py`).
@@ -64,7 +64,7 @@ __all__ = [
     "write_amount",
 ]
 
-#: The sum of a window that has ended is kept for this time, for operators.
+#: Sums are kept for this time after their last change, for operators.
 KEPT = datetime.timedelta(days=90)
 #: The beginning of a window that never ends.
 BEGINNING = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
@@ -114,7 +114,7 @@ class SpentBudget:
 
     @property
     def asks(self) -> bool:
-        """True if operators are not asked yet, and have to be."""
+        """True if operators have to be asked, and are not asked yet."""
         return self.budget.action == BudgetAction.ASK and self.use.asked_at is None
 
     @property
@@ -176,7 +176,7 @@ def find_window(
 
 
 def find_subject(budget: Budget, spender: Spender) -> str | None:
-    """Return whose sum of the budget counts the spender; None for a task that does not exist yet."""
+    """Return the subject whose sum counts the spender's work; None for a task that does not exist yet."""
     match budget.share:
         case BudgetShare.TENANT:
             return spender.tenant
@@ -191,7 +191,7 @@ def find_subject(budget: Budget, spender: Spender) -> str | None:
 
 
 def list_charges(spender: Spender, amounts: Amounts, at: datetime.datetime) -> list[Charge]:
-    """Return what to add to the sums of the budgets in force."""
+    """Return the amounts to add to the sums of the budgets in force."""
     charges = []
     for budget in list_in_force(spender):
         subject, amount = find_subject(budget, spender), amounts.measure(budget)
@@ -224,7 +224,7 @@ def _add(budget: int, subject: str, since: datetime.datetime, amount: Decimal) -
 def is_spent(use: int) -> bool:
     """Return whether nothing is left of a sum and operators have not refused more; lock it in the open transaction.
 
-    The budget is locked, too: a change of it that comes later finds the run parked. A sum of another window is not spent.
+    The budget is locked, too, so that later changes of it find the run parked. A sum of another window is not spent.
     """
     row = BudgetUse.objects.select_for_update().select_related("budget").filter(pk=use).first()
     if row is None or row.refused or not row.budget.enabled:
@@ -249,7 +249,7 @@ charge_batched: BatchedCall[tuple[Spender, Amounts], None] = BatchedCall(
 
 
 def find_spent(spender: Spender, at: datetime.datetime | None = None) -> list[SpentBudget]:
-    """Return the budgets in force that have nothing left for the spender, by one query; none is read if none is in force."""
+    """Return the budgets in force that have nothing left for the spender, with one query, or none if no budget is in force."""
     at = at or timezone.now()
     sums = {
         (budget.pk, subject): (budget, *find_window(budget, at))
@@ -273,7 +273,7 @@ def find_spent(spender: Spender, at: datetime.datetime | None = None) -> list[Sp
 
 
 def tell(spent: SpentBudget) -> str:
-    """Return why work is refused, for its client. The amounts are not told: the sum may be that of others."""
+    """Return why work is refused, for its client. It names no amounts: the sum may be that of others."""
     return f"Nothing is left of the budget {spent.budget.name!r}."
 
 
@@ -289,9 +289,9 @@ def write_amount(amount: Decimal, budget: Budget) -> str:
 
 @transaction.atomic
 def begin_wait(spent: SpentBudget, task: int) -> int | None:
-    """Return the key of the sum for which a run then waits; operators are asked, if its budget asks.
+    """Return the key of the sum for which the run will wait, and ask operators if the budget asks.
 
-    None: the budget is gone, or has been changed since this process has read it.
+    None: the budget was deleted, or was changed after this process had read it.
     """
     stored = Budget.objects.filter(pk=spent.budget.pk).first()
     if stored is None or model_to_dict(stored) != model_to_dict(spent.budget):
@@ -357,12 +357,12 @@ def _decide(use: int, action: Action, reason: str, *, amount: Decimal, refused: 
 
 
 def wake_runs(which: Q) -> None:
-    """Let parked runs go on that wait for sums of budgets: they look at the sums again."""
+    """Wake parked runs that wait for sums of budgets: they read the sums again."""
     Run.objects.filter(IS_PARKED, which).update(due_at=Now())
 
 
 def save(budget: Budget) -> None:
-    """Write a new or changed budget, with an entry of the audit log. The runs that wait for it look at it again."""
+    """Write a new or changed budget, with an entry of the audit log. The runs that wait for it read it again."""
     with transaction.atomic():
         made = budget.pk is None
         budget.save()
@@ -388,7 +388,7 @@ def _wake_all(budget: int) -> None:
 
 
 def forget_old(max_count: int) -> int:
-    """Delete sums of windows that ended long ago, and of tasks that have long not been worked on; return their number."""
+    """Delete sums of windows that ended long ago, and sums of tasks that have not changed for as long; return their number."""
     old = BudgetUse.objects.filter(changed_at__lt=timezone.now() - KEPT)
     ended = old.filter(~Q(budget__window=BudgetWindow.EVER) | Q(budget__share=BudgetShare.TASK))
     ended = ended.exclude(pk__in=list_asking().order_by().values("pk"))

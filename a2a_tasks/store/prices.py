@@ -1,4 +1,4 @@
-"""Costs of reports of usage that have none: by the prices in A2A_PRICES, then by those of the package genai-prices.
+"""Costs for reports of usage without a cost: from A2A_PRICES, else from the package genai-prices.
 
 Both are read without any call to another server.
 """
@@ -26,7 +26,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     input: Decimal = Decimal(0)
     output: Decimal = Decimal(0)
-    #: Of a million input tokens that the model had in its cache; None = as other input tokens.
+    #: The price of a million input tokens that the model had in its cache; None = that of other input tokens.
     cached: Decimal | None = None
     request: Decimal = Decimal(0)
     currency: str = CURRENCY
@@ -48,12 +48,12 @@ def read_prices(text: str) -> Mapping[str, Price]:
 
 
 def find_cost(report: UsageReport) -> tuple[Decimal | None, str]:
-    """Return the cost of a report and its currency: the agent's own, else by the prices; None = unknown."""
+    """Return the cost of a report and its currency: those of the agent, else from the prices; None = unknown."""
     if report.cost is not None:
         return report.cost, report.currency
     try:
         prices = read_prices(conf.PRICES)
-    except ValueError:  # a check of the settings says so
+    except ValueError:  # a system check reports it
         prices = {}
     price = prices.get(report.model) or _find_pattern(prices, report.model)
     cost = _compute(price, report) if price else _ask_package(report)

@@ -1,6 +1,6 @@
-"""The ledger of usage: it writes reports of agents, and sums them.
+"""The usage ledger: it stores reports of agents, and sums them.
 
-Rows are not fenced: a run that has lost its task has spent all the same.
+Rows are not fenced: a run that has lost its task has called the model nevertheless.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ FIGURES = ("requests", "input_tokens", "output_tokens", "cached_tokens")
 
 
 def write_many(calls: Sequence[Sequence[UsageEntry]]) -> list[Exception | None]:
-    """Write the reports of several runs, each once, however often it is called with it.
+    """Write the reports of several runs. A report that is written already is not written again.
 
-    The result for each run is None, or BudgetSpent, which tells its agent to stop: its reports are written all the same.
+    The result for each run is None, or BudgetSpent if a budget refuses more work; its reports are written in both cases.
     """
     _write(calls)
     failpoint("worker.reported")
@@ -77,13 +77,13 @@ def _find_amounts(row: Usage) -> Amounts:
 
 
 def _find_refusal(call: Sequence[UsageEntry]) -> BudgetSpent | None:
-    """Return why the run may go on no more, if a budget refuses it."""
+    """Return the refusal, if a budget refuses more work of the run."""
     refusals = [spent for spent in find_spent(call[0].spender) if spent.refuses] if call else []
     return BudgetSpent(tell(refusals[0])) if refusals else None
 
 
 def _make_row(entry: UsageEntry, *, is_known: bool) -> Usage:
-    """Return the row of a report. If its task was removed, perhaps with all data of a person, the row names nobody."""
+    """Return the row of a report. If its task was removed, perhaps with all data of a person, the row has no ids and names."""
     run, spent = entry.run, entry.report
     cost, currency = find_cost(spent)
     row = Usage(

@@ -1,7 +1,7 @@
 """The attributes of the host's spans, in one table; docs/operating.md shows it.
 
-Names beginning with `a2a.` are those of the conventions for A2A that OpenTelemetry discusses
-(open-telemetry/semantic-conventions-genai, pull request 195), `gen_ai.` of its conventions for generative AI.
+Names with `a2a.` are from the conventions for A2A that are proposed to OpenTelemetry
+(open-telemetry/semantic-conventions-genai, pull request 195), names with `gen_ai.` from those for generative AI.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 __all__ = ["UNKNOWN", "first_event", "requests", "seconds", "streams_open"]
 
-#: The label of what was not negotiated, because the request failed before.
+#: The label for a value that is unknown, because the request failed before its negotiation.
 UNKNOWN = "unknown"
 
 requests = Counter(

@@ -33,7 +33,7 @@ class Stream(Protocol):
 
 
 class ObservedRequest:
-    """A request and what is known of it so far. The binding enters it around the answer, and reports an error to it.
+    """The observation of one request. The binding answers inside this context manager, and reports errors to it.
 
     `negotiate` sets operation and dialect, so that a client can invent no label.
     """
@@ -110,7 +110,7 @@ class ObservedRequest:
             tracing.leave(self._span, self._token)
 
     def _record(self) -> None:
-        """Record the request once: a stream when it begins, so that its code is that of its beginning."""
+        """Record the request once: a stream when it begins."""
         if self._recorded:
             return
         self._recorded = True
@@ -119,5 +119,5 @@ class ObservedRequest:
         _requests(self.method, self.dialect, self.binding, self._code).inc()
 
 
-# The look-up of a child by its labels costs more than all else here.
+# The look-up of a child by its labels is the slowest part of a record.
 _seconds, _requests = cache(seconds.labels), cache(requests.labels)

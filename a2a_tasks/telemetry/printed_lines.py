@@ -1,4 +1,4 @@
-"""Lines that a process prints, as entries of its log: where the log is JSON, every line of the process is."""
+"""Log entries for the lines that a process prints: if the log is JSON, every line of the process is."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from a2a_tasks.conf import conf
 
 __all__ = ["PrintedLines", "log_printed_lines"]
 
-#: Characters of a line without an end that are kept until its end comes.
+#: Maximum number of characters that are kept of a line that has not ended.
 MAX_LENGTH = 64 * 1024
 
 
 class _Printed(threading.local):
-    """The text that a thread has printed, as far as its line has no end."""
+    """The beginning of the line that a thread is printing."""
 
-    #: The line without an end.
     line = ""
-    #: True while an entry is made: text that a handler prints is not logged.
+    #: True while a line is logged: text that a handler prints meanwhile is not.
     busy = False
 
 
@@ -29,12 +28,12 @@ class PrintedLines(io.TextIOBase):
     """A text stream whose lines become entries of a logger. Thread-safe."""
 
     def __init__(self, stream: TextIO, name: str, level: int) -> None:
-        """Replace `stream`, whose file the new stream names; `name` is that of the logger."""
+        """Replace `stream`, but keep its file descriptor; `name` is that of the logger."""
         self._stream, self._logger, self._level = stream, logging.getLogger(name), level
         self._printed = _Printed()
 
     def write(self, text: str) -> int:
-        """Add text; each line with an end is logged. Returns the number of characters."""
+        """Add text, and log each line that has ended. Returns the number of characters."""
         printed = self._printed
         if printed.busy:
             return self._stream.write(text)
@@ -78,7 +77,7 @@ class PrintedLines(io.TextIOBase):
 
 
 def log_printed_lines() -> None:
-    """Log what this process prints and warns of from now on, and uncaught exceptions, if A2A_LOG_FORMAT is json."""
+    """Log printed lines, warnings and uncaught exceptions from now on, if A2A_LOG_FORMAT is json."""
     if conf.LOG_FORMAT != "json" or isinstance(sys.stderr, PrintedLines):
         return
     logging.captureWarnings(True)

@@ -1,7 +1,7 @@
 """The provider of spans (OpenTelemetry SDK, extra `otel`), from the standard OTEL_* variables.
 
-The spans go to a collector as OTLP over HTTP, from a thread with a bounded queue: a collector that is away or hangs
-costs the spans, and nothing else.
+The spans go to a collector as OTLP over HTTP, from a thread with a bounded queue: if the collector is away or
+hangs, spans are lost, and nothing else is affected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FLUSH_SECONDS = 2.0
 EXPORT_MILLISECONDS = 1000
 #: For the process of an agent, which may be killed as soon as it has no turn.
 SHORT_MILLISECONDS = 200
-#: Seconds of an export with its repetitions, if none of these variables is set.
+#: Seconds for an export and its retries, if none of these variables is set.
 EXPORT_SECONDS = 5.0
 TIMEOUTS = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
 #: Loggers that write a line for each export that fails.
@@ -71,7 +71,7 @@ def start_provider(*, delay: int = EXPORT_MILLISECONDS) -> None:
 
 
 def _describe() -> dict[str, str]:
-    """Return the names of service and process, as far as the operator has not set them."""
+    """Return the names of service and process, unless the operator has set them."""
     names = {"service.name": "a2a-host", "service.instance.id": process.name()}
     if os.environ.get("OTEL_SERVICE_NAME"):
         del names["service.name"]

@@ -15,9 +15,9 @@ __all__ = ["REDACTED", "redact", "redact_ends", "redact_value"]
 REDACTED = "[redacted]"
 #: Shortest secret that is redacted: shorter ones would match parts of words.
 MIN_SECRET_LENGTH = 8
-#: Maximum nesting of values whose texts are redacted; deeper ones are left out.
+#: Maximum nesting of values whose texts are redacted; deeper values are replaced.
 MAX_DEPTH = 64
-#: Characters beside a cut in which a secret may have been cut in two.
+#: Number of characters beside a cut that may be a part of a secret.
 MARGIN = 4096
 #: Endings of names whose values are secrets.
 NAMES = r"(?:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|access[_-]?key|credentials?|authorization|cookie|signature)"
@@ -52,9 +52,9 @@ def redact(text: str) -> str:
 
 
 def redact_ends(text: str, length: int) -> str:
-    """Return the text redacted as `redact` does; of one with more characters than `length`, its two ends and a mark.
+    """Return the redacted text; a text of more than `length` characters is cut to its two ends.
 
-    No part of a secret that the cut meets is left.
+    No part of a secret is left beside the cut.
     """
     if len(text) <= length:
         return redact(text)
@@ -70,7 +70,7 @@ def redact_ends(text: str, length: int) -> str:
 
 
 def redact_value(value: Any, name: str = "", depth: int = MAX_DEPTH) -> Any:
-    """Return a JSON value with its texts redacted, and so the texts and numbers under the name of a secret."""
+    """Return a JSON value with its texts redacted, and without texts and numbers under the name of a secret."""
     match value:
         case dict() | list() if not depth:
             return REDACTED

@@ -1,6 +1,6 @@
 """Counters of this process for runs of agents, for `/metrics`.
 
-The labels are bounded: agents whose code this process has, the first names of models, and words of the host. No tenant,
+The labels are bounded: agents whose code this process has, the first models, and names from the host's code. No tenant,
 caller, task or URL is one.
 """
 

@@ -10,7 +10,7 @@ from a2a_tasks.telemetry.redaction import redact_value
 __all__ = ["scrub"]
 
 
-#: Parts of an event that may have content of clients or bare arguments of a log line, where no name tells a secret.
+#: Parts of an event with content of clients, or with arguments of log lines, which have no names that mark secrets.
 LEFT_OUT = {
     "request": ("cookies", "data", "env", "query_string"),
     "logentry": ("params",),
@@ -20,7 +20,7 @@ LEFT_OUT = {
 def scrub(event: Any, hint: Any) -> Any:
     """Return a new event of Sentry without credentials, with task, agent, run, attempt, tenant and request as tags.
 
-    An event for which this raises is not sent (`before_send` of sentry_sdk). `hint` is not used.
+    If this raises, `sentry_sdk` does not send the event. `hint` is not used.
     """
     scrubbed = redact_value(event)
     for part, names in LEFT_OUT.items():

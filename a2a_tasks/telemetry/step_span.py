@@ -1,4 +1,4 @@
-"""The span of a durable step that is taken now. A step that was taken before is an event of the present span."""
+"""The span of a durable step that is executed. A step that is replayed is an event of the current span."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def step_span(name: str) -> AbstractContextManager[Span | None]:
 
 
 def note_replay(name: str) -> None:
-    """Note in the present span that a step was not taken, since its result is stored."""
+    """Add an event to the current span: the step was not executed, since its result is stored."""
     if tracing.is_on():
         trace.get_current_span().add_event("step replayed", {"a2a_host.step": name})

@@ -30,7 +30,7 @@ MAX_MEMBERS = 32
 
 
 class AttemptBefore(NamedTuple):
-    """The attempt of a run before the present one, which died, or was parked or handed back: the next attempt links to its span."""
+    """The previous attempt of a run, which died, or was parked or handed back. The next attempt links to its span."""
 
     #: The id of its span, as in headers.
     span_id: str
@@ -47,7 +47,7 @@ class AttemptBefore(NamedTuple):
 
 
 def span_id_of(token: str) -> int:
-    """Return the id of the span of an attempt, made from the token of its lease: it is known in advance, and to others."""
+    """Return the id of an attempt's span, a hash of the token of its lease: other processes can know it, too."""
     return int.from_bytes(hashlib.sha256(token.encode()).digest()[:8], "big") or 1
 
 
@@ -65,7 +65,7 @@ def note_attempt(request: str, before: AttemptBefore) -> str:
 
 
 class TraceContext(NamedTuple):
-    """A trace, and the span in it that the next spans belong to."""
+    """A trace, and the span in it that is the parent of the next spans."""
 
     #: In the form of the header; empty = none.
     traceparent: str = ""
@@ -112,7 +112,7 @@ class TraceContext(NamedTuple):
         )
 
     def as_parent(self) -> Context:
-        """Return a context whose spans belong to the span; one that begins a trace if there is none."""
+        """Return a context in which the span is the parent of new spans. Without a span, they begin a trace."""
         if not self.traceparent:
             return Context()
         parent = self.within(int(self.traceparent[36:52], 16))

@@ -1,4 +1,4 @@
-"""The spans of this host. Without an OpenTelemetry provider that records, nothing is made: a span is None.
+"""The spans of this host. Without an OpenTelemetry provider that records, spans are None.
 
 No function here raises, whatever the provider does, and none waits. `attributes` has the names of the attributes.
 """
@@ -154,7 +154,7 @@ def begin(
 
 
 def join(parent: TraceContext, task_id: str, context_id: str) -> None:
-    """Let the present coroutine, and what it starts, go on in a trace; all its spans name the task and its context."""
+    """Continue a trace in the present coroutine and the tasks that it starts; all spans name the task and its context."""
     _about.set(of_task(task_id, context_id))
     contexts.attach(parent.as_parent())
 
@@ -165,7 +165,7 @@ def enter(begun: Span | None) -> Any:
 
 
 def leave(begun: Span | None, token: Any) -> None:
-    """End the span; that before it is the current one again."""
+    """End the span; the previous one is the current one again."""
     end(begun)
     if begun is not None:
         contexts.detach(token)
@@ -181,7 +181,7 @@ def end(begun: Span | None, at: int | None = None) -> None:
 
 
 def fail(begun: Span | None, error: str, *, ours: bool = True) -> None:
-    """Set the error of a span: the name of a class. `ours`: it is a failure, not a refusal."""
+    """Set the error of a span: the name of a class. `ours`: the host or agent failed, so the status is ERROR."""
     if begun is not None:
         begun.set_attribute("error.type", error)
         if ours:
@@ -189,13 +189,13 @@ def fail(begun: Span | None, error: str, *, ours: bool = True) -> None:
 
 
 def fail_current(error: str) -> None:
-    """Set the error of the current span: it is a failure."""
+    """Set the error of the current span, and its status."""
     if is_on():
         fail(trace.get_current_span(), error)
 
 
 def collect_notes() -> dict[str, str]:
-    """Return the dictionary of the notes that are made from now on in the present task: to set all at once is cheaper."""
+    """Return the dictionary for the notes of the present task from now on: to set all at once is cheaper."""
     notes: dict[str, str] = {}
     _notes.set(notes)
     return notes

@@ -44,17 +44,17 @@ class BudgetForm(_Form):
         )
         help_texts = {
             "name": "Clients read it when their message is refused.",
-            "currency": "Of money: costs in other currencies do not count.",
-            "share": "The work that one sum counts. For each caller: every caller has the whole limit.",
+            "currency": "For money: costs in other currencies do not count.",
+            "share": "The work that shares one sum. For each caller: every caller has the whole limit.",
             "window": "In UTC.",
-            "action": "Work that has begun may use one more call of a model. To pause, the budget must begin anew.",
+            "action": "A run under way may use one more call of a model. Only a budget that begins anew can pause work.",
             "agent": "Counts only runs of this agent. Empty = of all.",
             "tenant": "Counts only callers of this tenant. Empty = of all.",
             "caller": "Counts only this caller, such as key:k3vbd7yq2mza. Empty = all.",
         }
 
     def clean_currency(self) -> str:
-        """Refuse what no cost is in: the budget would count nothing."""
+        """Refuse a text that is no currency: the budget would count nothing."""
         currency: str = self.cleaned_data["currency"]
         if not is_currency(currency):
             raise ValidationError("A currency is three capital letters.")
