@@ -321,7 +321,7 @@ class HostSettings(Constants, Compatibility):
     #: Days for which reports of the usage of models are kept; 0 = for ever.
     USAGE_RETENTION_DAYS: float = 0.0
     #: Prices of models, as JSON: {"gpt-4o*": {"input": 2.5, "output": 10, "cached": 1.25, "request": 0, "currency":
-    #: "USD"}}, per million tokens, and per request. A `*` stands for the rest of a name. Models that are not named have
+    #: "USD"}}, per million tokens, and per request. A `*` stands for any characters. Models that are not named have
     #: the prices of the package genai-prices, if it is installed (extra `prices`).
     PRICES: str = ""
     #: Secrets that seal the audit log, of at least 32 characters, newest first, separated by commas; empty = made from

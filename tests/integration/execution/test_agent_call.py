@@ -125,7 +125,7 @@ class TestThreads:
     async def test_a_synchronous_agent_may_wait_for_its_history(self) -> None:
         assert await heard(lambda turn: str(turn.history.now())) == ["[]"]
 
-    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.django_db
     async def test_a_synchronous_agents_queries_leave_no_connection_open(self) -> None:
         raw: list[Any] = []
 

@@ -26,7 +26,7 @@ from tests.support.execution.host import (
 from tests.support.execution.waiting import until
 from tests.support.metrics import samples
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting
 from tests.support.push import receivers
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 LARGE = bytes(range(256)) * 1024
 BOB = Caller(principal="user:bob")

@@ -22,7 +22,7 @@ from tests.support.execution.host import Client, hosting
 from tests.support.execution.waiting import until
 from tests.support.thorough import thorough
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 logger = logging.getLogger("tests.agent")
 
 

@@ -29,7 +29,7 @@ from tests.support.execution.host import Client, hosting
 from tests.support.execution.waiting import until
 from tests.support.store.world import expire, held
 
-pytestmark = [pytest.mark.quick_on("sqlite"), pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.quick_on("sqlite"), pytest.mark.django_db]
 
 NAME, SECRET = "GitHub token", "canary-7c1f"
 

@@ -31,7 +31,7 @@ from tests.support.execution.host import (
 from tests.support.execution.waiting import until
 from tests.support.store.world import everything, expire
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 TOO_LATE = "too late"
 
 

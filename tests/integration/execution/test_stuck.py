@@ -18,7 +18,7 @@ from tests.support.agents_under_test import playing, until_stopped
 from tests.support.execution.host import due, runner
 from tests.support.execution.waiting import until
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 async def why(task: str = "task-1") -> Diagnosis:

@@ -20,7 +20,7 @@ from tests.support.execution.waiting import until
 
 pytestmark = [
     pytest.mark.quick_on("sqlite"),
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.usefixtures("local_runs"),
 ]
 ACTIVE = {"extensions": (TOOL_EVENTS.uri,)}

@@ -16,7 +16,7 @@ from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, client_state, hosting, take_away
 from tests.support.execution.waiting import until
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 @pytest.fixture(autouse=True)

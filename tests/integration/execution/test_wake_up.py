@@ -103,7 +103,7 @@ class TestDispatch:
             True for loop in dispatch._runners if not loop.is_closed() and loop.is_running()
         )
 
-    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.django_db
     async def test_without_workers_each_run_is_held_by_this_loops_runner(
         self, settings: Any
     ) -> None:

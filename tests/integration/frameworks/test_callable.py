@@ -13,7 +13,7 @@ from tests.support.execution.host import Client, hosting
 from tests.support.frameworks import hosted, status_text, text_of, trace
 from tests.support.model_frameworks import LANGGRAPH, City
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 class Waiting:

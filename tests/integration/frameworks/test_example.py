@@ -11,7 +11,7 @@ from a2a_tasks.agents import Agent, registry
 from tests.support.execution.host import Client, hosting
 from tests.support.frameworks import seen, status_text
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 SLUGS = ("hello", "poem")
 
 

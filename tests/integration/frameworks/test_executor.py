@@ -61,7 +61,7 @@ from tests.support.execution.waiting import until
 from tests.support.executors import Scripted, Work
 from tests.support.frameworks import hosted, parts_of, seen, status_text
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 class HelloWorld(AgentExecutor):

@@ -48,7 +48,7 @@ from tests.support.frameworks import (
 )
 from tests.support.model_frameworks import LANGGRAPH, City
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 class Order(BaseModel):

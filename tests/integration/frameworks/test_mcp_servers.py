@@ -23,7 +23,7 @@ from tests.support.frameworks import has_said, hosted, text_of
 from tests.support.model_frameworks import OPENAI_AGENTS, PYDANTIC_AI
 from tests.support.thorough import thorough
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 #: The server refuses to greet the last one.

@@ -68,7 +68,7 @@ from tests.support.model_frameworks import (
 )
 from tests.support.model_memory import MemoryContract
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 TOOL = EventKind.TOOL
 
 

@@ -14,7 +14,7 @@ from tests.support.execution.host import Client, hosting
 from tests.support.frameworks import CLIENTS, status_text, text_of
 from tests.support.model_frameworks import FRAMEWORKS, LANGGRAPH, PYDANTIC_AI, ModelFramework
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 @pytest.fixture(params=FRAMEWORKS, ids=repr)

@@ -39,7 +39,7 @@ from tests.support.frameworks import (
 )
 from tests.support.model_frameworks import OPENAI_AGENTS, RESPONSES, City, Ledger
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 @pytest.fixture

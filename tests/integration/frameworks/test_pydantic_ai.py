@@ -26,7 +26,7 @@ from tests.support.execution.host import Client, hosting
 from tests.support.frameworks import hosted, question_of, send_parts, status_text, text_of, trace
 from tests.support.model_frameworks import PYDANTIC_AI, City, Ledger
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 class TestContent:

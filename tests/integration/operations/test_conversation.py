@@ -22,7 +22,7 @@ from tests.support.execution.host import hosting
 from tests.support.execution.waiting import until
 from tests.support.store.world import Pen, everything, found, new
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 PIECE = "x" * (event_log.SLICE_BYTES // 2)
 
 

@@ -42,7 +42,7 @@ from tests.support.push.receivers import Seen, answer, nobody
 from tests.support.push.verification import SignatureMismatch, verify
 from tests.support.store.world import ALICE, CHARLIE, Pen
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 WORKING, COMPLETED = TaskState.WORKING, TaskState.COMPLETED
 INPUT_REQUIRED = TaskState.INPUT_REQUIRED
 
@@ -157,6 +157,7 @@ async def idle(id_: str = "c-1") -> bool:
     return not (await row(id_)).active
 
 
+@pytest.mark.django_db(transaction=True)
 class TestOrder:
     """One after the other, whatever becomes of each."""
 
@@ -529,6 +530,7 @@ async def register_new(receiver: Inbox, n: int, path: str = "/hook") -> None:
     await run_in_thread(writer.end)
 
 
+@pytest.mark.django_db(transaction=True)
 class TestALease:
     """Whoever lost it writes nothing."""
 
@@ -882,6 +884,7 @@ values (%s, %s, %s, 1, 1, 'v10', '', '', 'pending', 0, '', 'schedule', 0)
 
 
 @pytest.mark.backend("stack")
+@pytest.mark.django_db(transaction=True)
 class TestAStatementThatTakesTooLong:
     """What the host's own deadline ends is the fault of one webhook, and the database is not away."""
 
@@ -926,6 +929,7 @@ class TestAStatementThatTakesTooLong:
 
 
 @pytest.mark.backend("stack")
+@pytest.mark.django_db(transaction=True)
 class TestALockedReceiver:
     async def test_is_sent_to_once_it_is_free_and_hinders_no_other(self, receiver: Inbox) -> None:
         for n in range(2):

@@ -24,7 +24,7 @@ from tests.support.execution.waiting import eventually
 from tests.support.push.configs import registered
 from tests.support.store.world import ALICE, Pen, held
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 MIB = 1024 * 1024
 OLD = ("s0", "v00", "v02", "v03")
 

@@ -29,7 +29,7 @@ from a2a_tasks.store.records import ArtifactRow, NewEvent
 from tests.support.push.configs import registered
 from tests.support.store.world import ALICE, Pen, held
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 HOUR = datetime.timedelta(hours=1)
 
 

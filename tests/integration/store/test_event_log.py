@@ -13,7 +13,7 @@ from a2a_tasks.store.event_log import count_bytes, read_pages, state_at
 from a2a_tasks.store.records import LogPosition, WantedEvents
 from tests.support.store.world import Pen, everything, held
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 PLENTY = 1_000_000
 
 

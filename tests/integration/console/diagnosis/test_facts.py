@@ -21,7 +21,7 @@ from a2a_tasks.store.records import StepResult
 from a2a_tasks.store.replies import reply
 from tests.support.store.world import ALICE, Pen, accepted, claim, expire, held, new
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 def beat(name: str, **said: Any) -> None:

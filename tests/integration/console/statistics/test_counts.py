@@ -128,7 +128,7 @@ class TestWhatEnded:
 
 class TestReadsInTime:
     @pytest.mark.backend("stack")
-    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.django_db
     def test_are_given_up_when_they_take_too_long_and_the_next_have_all_their_time(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
