@@ -431,6 +431,7 @@ class TestArtifacts:
         assert await run_in_thread(replayed, accepted, run.task) == read.view
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.backend("stack")
 class TestWithoutADatabase:
     async def test_what_was_certainly_not_written_is_written_when_the_database_is_back(
