@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --
 # What runs on SQLite: what needs no database, and what the store has a second implementation for (docs/testing.md).
 ON_SQLITE := tests/unit tests/integration/store tests/integration/execution tests/integration/streaming tests/integration/frameworks \
 	$(addprefix tests/integration/console/,audit diagnosis privacy search statistics usage) \
-	tests/journeys/test_smoke.py $(addprefix tests/campaigns/,browser/test_smoke.py server/test_smoke.py)
+	tests/journeys/test_smoke.py tests/journeys/test_an_agent_of_a_framework_dies.py $(addprefix tests/campaigns/,browser/test_smoke.py server/test_smoke.py)
 # The units are those with tests of Redis or PostgreSQL.
 ON_STACK := tests/integration tests/journeys $(wildcard tests/campaigns/*/test_smoke.py) $(shell grep -rl 'backend("stack")' tests/unit --include=test_*.py)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from a2a_tasks.agents import Turn, registry
 from a2a_tasks.conf import conf
@@ -33,7 +34,7 @@ class ActiveRun:
         self.task: asyncio.Task[None]
         self.turn: Turn | None = None
         self.threads = RunThreads(assignment.scope.agent)
-        #: True while its last events are written. With them it gives up its lease.
+        #: True while its last events are written, or it is parked. With that it gives up its lease.
         self.ending = False
         #: True if it is stopped because it was parked.
         self.parked = False
@@ -74,6 +75,15 @@ class ActiveRun:
     def is_unknown(self) -> bool:
         """True if the database has not answered for a lease and the pause after an outage (`Runner.patient`)."""
         return time.monotonic() - self.confirmed > 2 * float(conf.LEASE_SECONDS)
+
+    @contextlib.contextmanager
+    def give_up_lease(self) -> Iterator[None]:
+        """Let nobody take the run for lost in this block, which may give up its lease."""
+        self.ending = True
+        try:
+            yield
+        finally:
+            self.ending = False
 
     def park(self) -> None:
         """Stop it, because it was parked."""

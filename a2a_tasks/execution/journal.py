@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from a2a_tasks.agents.emission import StatusUpdate
@@ -44,15 +46,17 @@ class StoredJournal(Journal):
         meter: Meter | None = None,
         holds: Callable[[], bool] = lambda: True,
         leave: Callable[[], None] | None = None,
+        leaving: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
         acts_once: bool = False,
     ) -> None:
         """Make a journal; `holds` returns True while it is certain that no other process has the run, by this process's clock.
 
-        `leave` stops the run here after it was parked; None = it is never parked. One that `acts_once` is parked only
-        before its agent begins.
+        `leave` stops the run here after it was parked, and `leaving` is entered while it is; None = it is never parked.
+        One that `acts_once` is parked only before its agent begins.
         """
         super().__init__()
-        self._run, self._recorder, self._holds, self._leave = run, recorder, holds, leave
+        self._run, self._recorder, self._holds = run, recorder, holds
+        self._leave, self._leaving = leave, leaving
         self.parks, self.task = leave is not None and not acts_once, asyncio.current_task()
         self._threads = threads or RunThreads(run.scope.agent)
         #: The meter of the run.
@@ -131,9 +135,10 @@ class StoredJournal(Journal):
             return
         await self._recorder.wait_written()
         parking = Parking(self._run, name, until, self._recorder.said, awaits, budget)
-        parked = await retry_until_answered(
-            functools.partial(run_to_completion, park, parking), repeatable=True
-        )
+        with self._leaving():
+            parked = await retry_until_answered(
+                functools.partial(run_to_completion, park, parking), repeatable=True
+            )
         if not parked:
             return
         self._leave()

@@ -202,7 +202,7 @@ class Runner:
 
     def _on_lease_lost(self, carried: ActiveRun) -> None:
         run = carried.assignment.run
-        if self._carried.get(run) is carried and not carried.ending:
+        if self._carried.get(run) is carried and not carried.ending and not carried.parked:
             carried.fenced = True
             self._stop(run)
 
@@ -364,6 +364,7 @@ class Runner:
             meter=meter,
             holds=carried.holds,
             leave=carried.park,
+            leaving=carried.give_up_lease,
             acts_once=carried.acts_once,
         )
         secrets = StoredSecrets(run)

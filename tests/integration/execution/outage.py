@@ -18,7 +18,7 @@ async def locked(table: str) -> AsyncIterator[None]:
     let_go, held = threading.Event(), threading.Event()
     holder = asyncio.create_task(asyncio.to_thread(_hold, table, held, let_go))
     try:
-        await asyncio.to_thread(held.wait, 10)
+        assert await asyncio.to_thread(held.wait, 10), f"{table} was not locked"
         yield
     finally:
         let_go.set()
@@ -29,7 +29,7 @@ def _hold(table: str, held: threading.Event, let_go: threading.Event) -> None:
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             # A test that is rolled back holds the table itself, and would wait for itself.
-            cursor.execute("set local lock_timeout = '20s'")
+            cursor.execute("set local lock_timeout = '9s'")
             cursor.execute(f"lock table {table} in access exclusive mode")
             held.set()
             let_go.wait(60)

@@ -10,8 +10,11 @@ import pytest
 from django.db.models.functions import Now
 
 from a2a_tasks.agents import AgentError, Turn
+from a2a_tasks.execution import journal
 from a2a_tasks.models import Run, RunStatus
+from a2a_tasks.store import parking as parking_store
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.parking import Parking
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import (
     Client,
@@ -91,6 +94,31 @@ class TestAttempts:
             assert whys(agent.slug) == {"first": 1, "woken": 1}
             assert outcomes(agent.slug) == {"parked": 1, "ended": 1}
             assert samples("a2a_step_replayed_total", agent=agent.slug) == {(): 2}
+
+    async def test_that_are_parked_are_not_taken_for_lost_by_who_misses_their_lease(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A heartbeat may look between the commit and its answer."""
+
+        async def run(turn: Turn) -> str:
+            await turn.sleep(0.2)
+            return "done"
+
+        async with runner() as made:
+            lost: list[Any] = []
+
+            def park(parking: Parking) -> bool:
+                parked = parking_store.park(parking)
+                (carried,) = made._carried.values()
+                made._on_lease_lost(carried)
+                lost.append(carried)
+                return parked
+
+            monkeypatch.setattr(journal, "park", park)
+            with playing(run) as agent:
+                await due(agent.slug)
+                await until(lambda: outcomes(agent.slug) == {"parked": 1, "ended": 1}, 20)
+        assert [carried.fenced for carried in lost] == [False]
 
     async def test_of_a_process_that_stopped_are_handed_back(self) -> None:
         async def run(turn: Turn) -> AsyncIterator[Any]:

@@ -637,8 +637,9 @@ class TestLeases:
         assert run_.attempt == 1
 
     async def test_heartbeats_keep_it_although_their_first_connection_failed_in_any_way(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        settings.A2A_LEASE_SECONDS = 600.0  # nothing but a heartbeat changes its end
         failed = threading.Event()
 
         def run_here(work: Any, *args: Any, **kwargs: Any) -> Any:
@@ -652,9 +653,11 @@ class TestLeases:
             await due(agent.slug)
             async with runner():
                 await until(lambda: status_is("working"))
-                assert failed.is_set()
-                begun = await run_in_thread(lambda: Run.objects.get().lease_until)
-                await until(lambda: run_in_thread(lambda: Run.objects.get().lease_until > begun))
+                await until(failed.is_set)
+                begun = await run_in_thread(Run.objects.get)
+                later = Run.objects.filter(lease_until__gt=begun.lease_until)
+                await until(lambda: run_in_thread(later.exists), 20)
+                assert (await run_in_thread(Run.objects.get)).attempt == 1
 
     @pytest.mark.backend("stack")
     async def test_an_agent_is_stopped_when_its_lease_ends_without_the_database(

@@ -217,7 +217,6 @@ class TestApproval:
         assert (text_of(done), ledger.calls) == (["it is done: paid 7"], [7])
         assert model.counts["requests"] == 2
 
-    @pytest.mark.in_turn("framework", share=3)
     async def test_no_is_told_to_the_model_with_its_reason(
         self, framework: ModelFramework, client: Client, ledger: Ledger
     ) -> None:
@@ -242,7 +241,6 @@ class TestApproval:
         assert (done.status.state.word, ledger.calls) == ("completed", [7])
         assert model.counts["requests"] == 2
 
-    @pytest.mark.in_turn("framework", share=3)
     async def test_several_are_one_form_and_the_field_that_does_not_fit_is_named(
         self, client: Client, ledger: Ledger
     ) -> None:
