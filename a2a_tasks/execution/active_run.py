@@ -34,8 +34,10 @@ class ActiveRun:
         self.task: asyncio.Task[None]
         self.turn: Turn | None = None
         self.threads = RunThreads(assignment.scope.agent)
-        #: True while its last events are written, or it is parked. With that it gives up its lease.
+        #: True while its last events are written. With them it gives up its lease.
         self.ending = False
+        #: True while the park is written. With it the run gives up its lease, unless it may not be parked.
+        self.parking = False
         #: True if it is stopped because it was parked.
         self.parked = False
         #: True if it is stopped because it lost its lease: to a cancellation, or to another process.
@@ -78,12 +80,12 @@ class ActiveRun:
 
     @contextlib.contextmanager
     def give_up_lease(self) -> Iterator[None]:
-        """Let nobody take the run for lost in this block, which may give up its lease."""
-        self.ending = True
+        """Mark the run as being parked, for as long as the block lasts."""
+        self.parking = True
         try:
             yield
         finally:
-            self.ending = False
+            self.parking = False
 
     def park(self) -> None:
         """Stop it, because it was parked."""

@@ -51,8 +51,8 @@ class StoredJournal(Journal):
     ) -> None:
         """Make a journal; `holds` returns True while it is certain that no other process has the run, by this process's clock.
 
-        `leave` stops the run here after it was parked, and `leaving` is entered while it is; None = it is never parked.
-        One that `acts_once` is parked only before its agent begins.
+        `leaving` returns a context for the time in which the run is being parked; `leave` stops it here after that, and
+        None = it is never parked. One that `acts_once` is parked only before its agent begins.
         """
         super().__init__()
         self._run, self._recorder, self._holds = run, recorder, holds

@@ -91,7 +91,12 @@ class Leases:
             active[token].confirmed = began
         with contextlib.suppress(RuntimeError):  # the loop has ended
             for token in active.keys() - alive:
-                self._loop.call_soon_threadsafe(self._lost, active[token])
+                self._loop.call_soon_threadsafe(self._miss, active[token])
+
+    def _miss(self, carried: ActiveRun) -> None:
+        """Report a run without a valid lease as lost, unless it may have given up its lease by itself."""
+        if not carried.parking:
+            self._lost(carried)
 
     def _extend(self, active: Mapping[str, ActiveRun], *, beats: bool) -> set[str]:
         """Extend the leases, or between two beats those that the last one missed; return the tokens of valid leases."""

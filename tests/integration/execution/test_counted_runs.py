@@ -110,7 +110,7 @@ class TestAttempts:
             def park(parking: Parking) -> bool:
                 parked = parking_store.park(parking)
                 (carried,) = made._carried.values()
-                made._on_lease_lost(carried)
+                made._leases._miss(carried)
                 lost.append(carried)
                 return parked
 

@@ -22,7 +22,7 @@ class _Held:
     def __init__(self) -> None:
         self.assignment = cast("ClaimedRun", self)
         self.token, self.run, self.extended, self.confirmed = "token", 1, math.inf, 0.0
-        self.is_unknown = self.ending = False
+        self.is_unknown = self.ending = self.parking = self.acted = False
 
 
 @pytest.fixture
@@ -62,3 +62,17 @@ async def test_a_look_that_takes_long_does_not_put_off_the_beat(
     finally:
         kept.stop()
     assert first == "beat"
+
+
+async def test_a_run_that_is_being_parked_is_lost_to_an_outage_and_not_to_a_heartbeat() -> None:
+    """It may give up its lease itself; other branches of its agent must not work on without one."""
+    held, lost = _Held(), list[ActiveRun]()
+    held.parking = True
+    kept = Leases({1: cast("ActiveRun", held)}, lost.append)
+    kept.stop()
+    kept._miss(cast("ActiveRun", held))
+    kept._watch()
+    assert lost == []
+    held.is_unknown = True
+    kept._watch()
+    assert lost == [held]
