@@ -145,8 +145,8 @@ def _turn(item: pytest.Item) -> int:
 def pytest_xdist_auto_num_workers() -> int:
     """Two processes more than there are cores: many tests wait, for a server or for the processes of a host.
 
-    In `make test`, whose halves run at the same time, the half on PostgreSQL has one more, since its tests wait most, and
-    the other one none (`tests/halves.py`).
+    In `make test`, whose halves run at the same time (`tests/halves.py`), the half on PostgreSQL has one more process
+    than there are cores, because its tests wait most, and the other half has as many processes as there are cores.
     """
     more = 2 if not os.environ.get("TEST_HALVES") else int(backends.backend() == backends.STACK)
     return max(os.cpu_count() or 1, 2) + more
@@ -263,11 +263,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     deletes = [f"DELETE FROM {connection.ops.quote_name(table)}" for table in tables]  # noqa: S608 - Django's own names
     if backends.backend() == backends.STACK:
         body = "; ".join(deletes)
-        with (
-            django_db_blocker.unblock(),
-            connection.cursor() as cursor,
-        ):  # a function: PostgreSQL plans it once
-            cursor.execute(
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            cursor.execute(  # PostgreSQL plans a function once for each connection
                 f"CREATE OR REPLACE FUNCTION tests_empty() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {body}; END $$"
             )
         deletes = ["SELECT tests_empty()"]
@@ -275,8 +272,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     def empty(*_: Any, **__: Any) -> None:
         """After a test that commits. Constraints are deferred, so the order of tables does not matter.
 
-        Also of the audit log, which is append-only for everybody else. A worker of the module may still write what
-        follows the end of a task: of two that wait for each other, PostgreSQL ends one, which begins again.
+        Also of the audit log, which is append-only for everybody else. A worker of the module may still fold the events
+        of a task. If the two transactions block each other, PostgreSQL ends one, and the tables are emptied anew.
         """
         for is_last in (False, False, True):
             try:
@@ -291,7 +288,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     def reload_connections(_: object) -> bool:
         """Keep the connection of a test that commits for the next one: a new one costs PostgreSQL 15 ms.
 
-        Not one that is broken, or that the store has given its limits and settings.
+        It is closed if it is broken, or if the store has set its limits on it.
         """
         limited = "seconds" in getattr(connection.connection, "__dict__", {})
         if limited or (connection.errors_occurred and not connection.is_usable()):
