@@ -67,12 +67,13 @@ async def test_a_look_that_takes_long_does_not_put_off_the_beat(
 async def test_a_run_that_is_being_parked_is_lost_to_an_outage_and_not_to_a_heartbeat() -> None:
     """It may give up its lease itself; other branches of its agent must not work on without one."""
     held, lost = _Held(), list[ActiveRun]()
+    carried = cast("ActiveRun", held)
     held.parking = True
-    kept = Leases({1: cast("ActiveRun", held)}, lost.append)
+    kept = Leases({1: carried}, lost.append)
     kept.stop()
-    kept._miss(cast("ActiveRun", held))
+    kept._miss(carried)
     kept._watch()
     assert lost == []
     held.is_unknown = True
     kept._watch()
-    assert lost == [held]
+    assert lost == [carried]
