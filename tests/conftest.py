@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, wait
+from functools import cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -261,13 +262,16 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     models = apps.get_models(include_auto_created=True)
     tables = sorted({model._meta.db_table for model in models if model._meta.managed} - KEPT)
     deletes = [f"DELETE FROM {connection.ops.quote_name(table)}" for table in tables]  # noqa: S608 - Django's own names
-    if backends.backend() == backends.STACK:
+    is_stack = backends.backend() == backends.STACK
+
+    @cache
+    def make_function() -> None:
+        """PostgreSQL plans a function once for each connection. There may be no database before the first test that commits."""
         body = "; ".join(deletes)
-        with django_db_blocker.unblock(), connection.cursor() as cursor:
-            cursor.execute(  # PostgreSQL plans a function once for each connection
+        with connection.cursor() as cursor:
+            cursor.execute(
                 f"CREATE OR REPLACE FUNCTION tests_empty() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {body}; END $$"
             )
-        deletes = ["SELECT tests_empty()"]
 
     def empty(*_: Any, **__: Any) -> None:
         """After a test that commits. Constraints are deferred, so the order of tables does not matter.
@@ -275,10 +279,12 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
         Also of the audit log, which is append-only for everybody else. A worker of the module may still fold the events
         of a task. If the two transactions block each other, PostgreSQL ends one, and the tables are emptied anew.
         """
+        if is_stack:
+            make_function()
         for is_last in (False, False, True):
             try:
                 with transaction.atomic(), unlock(), connection.cursor() as cursor:
-                    for delete in deletes:
+                    for delete in ["SELECT tests_empty()"] if is_stack else deletes:
                         cursor.execute(delete)
                 return
             except OperationalError:
