@@ -28,7 +28,7 @@ from tests.support.execution.waiting import until
 from tests.support.store.world import ALICE, Pen, at_once, claim, everything, expire, found, held
 from tests.support.subscribers import cut_off
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
@@ -140,6 +140,7 @@ async def hosting_again() -> AsyncIterator[None]:
 class TestLaw2OneWriter:
     """A task changes in one transaction with its events, numbered without gaps."""
 
+    @pytest.mark.django_db(transaction=True)
     def test_writers_at_once_share_no_number_and_leave_no_gap(self) -> None:
         pen = Pen(held())
 
@@ -158,6 +159,7 @@ class TestLaw2OneWriter:
             pen.state(TaskState.COMPLETED)  # an end that keeps the task
         assert (Task.objects.get().last_event, Event.objects.count()) == (1, 1)
 
+    @pytest.mark.django_db(transaction=True)
     def test_an_announcement_comes_after_its_commit(self) -> None:
         pen, seen = Pen(held()), []
 
@@ -236,6 +238,7 @@ class TestLaw4ARunIsHeldByALease:
         assert runs.heartbeat([pen.run.token]) == set()
 
 
+@pytest.mark.django_db(transaction=True)
 class TestLaw5AcceptedMeansCommitted:
     """What was answered is in the database, as another connection sees it."""
 

@@ -15,7 +15,7 @@ from tests.support.bindings.fixtures import client, host, local
 
 __all__ = ["client", "host", "local"]
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 TENANTS = 1000
 #: What the demo agent is told: it answers, asks, fails, and answers without a task.
 TEXTS = ("echo hi", "ask", "fail", "message hi")

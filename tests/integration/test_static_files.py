@@ -9,7 +9,7 @@ import pytest
 from a2a_project.asgi import application
 from tests.support.bindings.client import Client
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 FILE = "/static/a2a_console/admin.css"
 
 

@@ -114,7 +114,7 @@ async def both(
 
 
 # What is compared are statements, with the savepoints they have in production.
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 class TestWhatWasNotGranted:
     @rows("route", [pytest.param(route, id=" ".join(route[:2])) for route in ROUTES])
     async def test_is_missing_on_every_route(self, route: tuple[str, str, object]) -> None:
@@ -129,6 +129,7 @@ class TestWhatWasNotGranted:
             assert looked_again == looked
             assert len(looked) >= 1
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.parametrize(
         "headers",
         [{"x-api-key": "x"}, {"authorization": "Bearer x.y.z"}, basic("mallory")],

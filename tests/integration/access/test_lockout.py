@@ -29,7 +29,7 @@ from a2a_tasks.store.db import run_in_thread
 from tests.integration.access.test_users_and_certificates import PASSWORD, basic
 from tests.support.bindings.client import Client
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 HERE, ELSEWHERE = "203.0.113.7", "198.51.100.9"
 LOGIN = "/admin/login/"
@@ -66,6 +66,7 @@ async def wrong(address: str = HERE, name: str = "root", times: int = 3) -> None
             await call(f"guess {number}", address, name)
 
 
+@pytest.mark.django_db(transaction=True)
 class TestInTheAdmin:
     def test_the_right_password_opens_no_more_after_too_many_wrong_ones(self) -> None:
         assert [sign_in(f"guess {n}").status_code for n in range(3)] == [200, 200, 429]
@@ -119,6 +120,7 @@ class TestInTheAdmin:
         assert "canary-7f3a" not in str(AccessAttempt.objects.values().get())
 
 
+@pytest.mark.django_db(transaction=True)
 class TestAnAddress:
     @pytest.fixture(autouse=True)
     def twice(self, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,6 +160,7 @@ class TestManyForms:
         monkeypatch.setattr(rate_limits, "FORMS", Rate(interval=3_600_000_000, burst=2))
         monkeypatch.setattr(token_buckets, "PATIENCE_SECONDS", 30.0)
 
+    @pytest.mark.django_db(transaction=True)
     def test_are_refused_whatever_the_name_and_the_password(self) -> None:
         assert sign_in("guess", name="nobody").status_code == 200
         assert sign_in().status_code == 302
@@ -170,11 +173,13 @@ class TestManyForms:
         assert found.count(None) == 2
         assert {type(one) for one in found} == {type(None), RateLimited}
 
+    @pytest.mark.django_db(transaction=True)
     def test_are_not_counted_where_wrong_credentials_are_not(self, settings: Any) -> None:
         settings.A2A_RATE_WRONG_CREDENTIALS = ""
         assert {sign_in("guess", name=f"nobody-{n}").status_code for n in range(3)} == {200}
 
 
+@pytest.mark.django_db(transaction=True)
 def test_no_more_attempts_are_kept_than_a_number_and_the_newest_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -185,6 +190,7 @@ def test_no_more_attempts_are_kept_than_a_number_and_the_newest_are(
     assert list(kept) == ["nobody-2", "nobody-3", "nobody-4"]
 
 
+@pytest.mark.django_db(transaction=True)
 class TestByHttpBasic:
     async def test_the_right_password_opens_no_more_after_too_many_wrong_ones(self) -> None:
         await wrong()

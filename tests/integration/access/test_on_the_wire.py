@@ -79,8 +79,9 @@ def at(wire: Wire, headers: Mapping[str, str], slug: str = "demo") -> Wire:
 
 @pytest.mark.in_turn("wire", share=3)
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 class TestEveryWire:
+    @pytest.mark.django_db(transaction=True)
     async def test_opens_to_every_scheme(self, wire: Wire, show: Show) -> None:
         for scheme in SCHEMES:
             known = at(wire, await show(scheme))
@@ -90,6 +91,7 @@ class TestEveryWire:
             async with known.stream("echo hi") as watch:
                 assert await watch.rest()
 
+    @pytest.mark.django_db(transaction=True)
     async def test_stays_closed_to_wrong_credentials(self, wire: Wire, show: Show) -> None:
         for headers in WRONG:
             unknown = at(wire, headers)

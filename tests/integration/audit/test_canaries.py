@@ -34,7 +34,7 @@ from tests.support.bindings.client import Client
 from tests.support.execution.host import hosting
 from tests.support.execution.waiting import until
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_audit_log")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
 PASSWORD, TOKEN, CREDENTIALS, HEADER = "canary-pw", "canary-token", "canary-credentials", "canary-h"
 HANDED = "canary-handed-over"
@@ -138,6 +138,7 @@ def exported() -> str:
     return out.getvalue()
 
 
+@pytest.mark.django_db(transaction=True)
 async def test_no_secret_is_in_an_entry_an_export_or_a_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -39,7 +39,7 @@ from tests.support.execution.waiting import until
 
 pytestmark = [
     pytest.mark.quick_on("sqlite"),
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.usefixtures("local_runs"),
 ]
 #: Calls of models that agents make at most, if nothing stops them.

@@ -256,7 +256,6 @@ class TestFetching:
 
 
 class TestSending:
-    @pytest.mark.django_db(transaction=True)
     async def test_a_message_that_comes_again_brings_its_file_once(self) -> None:
         with playing(sizes, default_input_modes=("*/*",)) as agent:
             client = Client(agent)

@@ -23,7 +23,7 @@ from tests.integration.store.test_purge import many
 from tests.support.execution.host import hosting
 from tests.support.execution.waiting import until
 
-pytestmark = [pytest.mark.quick_on("sqlite"), pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.quick_on("sqlite"), pytest.mark.django_db]
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +63,7 @@ class TestAWorker:
         assert done == [1]
         assert purge_in_this_thread(stop) == Removed()
 
+    @pytest.mark.django_db(transaction=True)
     def test_goes_on_after_it_lost_against_another_transaction(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -44,7 +44,7 @@ from tests.support.execution.waiting import until
 from tests.support.store.world import claim, everything, expire, held
 from tests.support.thorough import examples
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)

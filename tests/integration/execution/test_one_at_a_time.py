@@ -18,7 +18,7 @@ from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, due, hosting, runner, status_is, take_away
 from tests.support.execution.waiting import until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ from tests import ROOT
 from tests.support.execution.host import runner
 from tests.support.execution.waiting import eventually, until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
@@ -152,6 +152,7 @@ raise SystemExit(0)
 """
 
 
+@pytest.mark.django_db(transaction=True)
 def test_beat_takes_it_back_as_its_interpreter_ends() -> None:
     name = str(connection.settings_dict["NAME"])
     ended = subprocess.run(  # noqa: S603 - words of the test

@@ -54,7 +54,7 @@ from tests.support.store.world import Pen, everything, held, status
 from tests.support.thorough import thorough
 
 #: What happens in processes is the same on both databases, and to start them takes its time.
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("sqlite")]
+pytestmark = [pytest.mark.django_db, pytest.mark.backend("sqlite")]
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from tests.support.execution.host import due, runner
 from tests.support.execution.neighbours.agents import Good, Poison
 from tests.support.execution.waiting import until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)

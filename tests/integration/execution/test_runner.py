@@ -48,7 +48,7 @@ from tests.support.spans import Spans
 from tests.support.store.poison import POISON, poisonous
 from tests.support.store.world import everything, expire
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 #: The attribute of the span of an attempt whose output did not count.
 FENCED = "a2a_host.fenced"
 
@@ -517,6 +517,7 @@ class TestFailing:
                 assert await status("bad") == "submitted"
         assert tried.count("bad") == 1, "it rests before it is tried again"
 
+    @pytest.mark.django_db(transaction=True)
     async def test_a_run_whose_word_the_database_always_refuses_fails_and_no_other_waits(
         self, monkeypatch: pytest.MonkeyPatch, settings: Any
     ) -> None:
@@ -659,6 +660,7 @@ class TestLeases:
                 await until(lambda: run_in_thread(later.exists), 20)
                 assert (await run_in_thread(Run.objects.get)).attempt == 1
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     async def test_an_agent_is_stopped_when_its_lease_ends_without_the_database(
         self, settings: Any
@@ -674,6 +676,7 @@ class TestLeases:
                 async with locked("a2a_tasks_run"):
                     await asyncio.wait_for(stopped.wait(), 10)
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     async def test_what_was_stopped_in_an_outage_is_given_back_after_it_and_did_not_die(
         self, settings: Any
@@ -712,6 +715,7 @@ class TestLeases:
         row = await run_in_thread(Run.objects.get)
         assert (answers, row.attempt, row.deaths, row.error) == ([], 1, 0, "")
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     async def test_who_was_cut_off_takes_back_the_death_that_others_counted(
         self, settings: Any, monkeypatch: pytest.MonkeyPatch
@@ -739,6 +743,7 @@ class TestLeases:
         row = await run_in_thread(Run.objects.get)
         assert (begun, row.attempt, row.deaths) == ([1, 2], 2, 0)
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     async def test_what_must_not_be_begun_again_goes_on_through_an_outage(
         self, settings: Any
@@ -766,6 +771,7 @@ class TestLeases:
                 assert await status() == "completed"
         assert (await run_in_thread(Run.objects.get)).attempt == 1
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     async def test_a_run_whose_row_somebody_holds_goes_on_and_so_do_the_others(
         self, settings: Any
@@ -802,6 +808,7 @@ class TestLeases:
             await run_in_thread(lambda: list(Run.objects.values_list("attempt", flat=True)))
         ) == {1}
 
+    @pytest.mark.django_db(transaction=True)
     async def test_a_process_does_not_take_its_own_runs_for_lost(
         self, monkeypatch: pytest.MonkeyPatch, settings: Any
     ) -> None:
@@ -831,6 +838,7 @@ class TestLeases:
                 await until(lambda: status_is("completed"))
         assert (await run_in_thread(Run.objects.get)).attempt == 1
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     async def test_a_run_whose_row_was_locked_is_left_alone_until_its_process_could_beat(
         self, settings: Any
@@ -860,6 +868,7 @@ class TestLeases:
         row = await run_in_thread(Run.objects.get)
         assert (row.attempt, row.shared_deaths, row.deaths) == (1, 0, 0)
 
+    @pytest.mark.django_db(transaction=True)
     async def test_for_a_lease_after_an_outage_nothing_is_rescued(self, settings: Any) -> None:
         settings.A2A_LEASE_SECONDS = 2.0
 
@@ -877,6 +886,7 @@ class TestLeases:
                 assert not made.patient
         assert (await run_in_thread(Run.objects.get)).deaths == 1
 
+    @pytest.mark.django_db(transaction=True)
     async def test_a_fenced_agent_is_stopped_though_it_says_nothing(self, spans: Spans) -> None:
         stopped = asyncio.Event()
         with playing(until_stopped(stopped), queue="elsewhere") as agent:
@@ -889,6 +899,7 @@ class TestLeases:
                 attempts = functools.partial(spans.named, f"invoke_agent {agent.slug}")
                 await until(lambda: any((one.attributes or {}).get(FENCED) for one in attempts()))
 
+    @pytest.mark.django_db(transaction=True)
     async def test_a_run_whose_process_died_is_finished_by_another(self) -> None:
         attempts: list[int] = []
 
@@ -913,6 +924,7 @@ class TestLeases:
             b'{"artifactId":"answer","parts":[{"text":"attempt 2"}]}'
         ], "the second attempt begins its answer anew"
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     async def test_what_a_turn_reads_is_waited_for_while_the_database_is_away(
         self, settings: Any
@@ -937,6 +949,7 @@ class TestLeases:
                         await run_in_thread(Message.objects.count)
                 await until(lambda: client_state(client, task.id, "completed"))
 
+    @pytest.mark.django_db(transaction=True)
     async def test_the_dead_are_seen_to_while_the_bell_never_rests(self) -> None:
         async def run(turn: Turn) -> str:
             return turn.text
@@ -950,6 +963,7 @@ class TestLeases:
                 await until(lambda: status_is("completed"), 10)
                 bell.cancel()
 
+    @pytest.mark.django_db(transaction=True)
     async def test_a_lease_lost_before_says_nothing_about_the_attempt_after_it(self) -> None:
         """The heartbeat asked for the old token, and the answer came when the process had the run again."""
         at_work, go = asyncio.Event(), asyncio.Event()
@@ -972,6 +986,7 @@ class TestLeases:
                 await until(lambda: status_is("completed"))
                 assert (await run_in_thread(Run.objects.get)).attempt == 2
 
+    @pytest.mark.django_db(transaction=True)
     async def test_a_run_that_comes_back_to_its_own_process_is_carried_once(self) -> None:
         """Its lease ended while the process was held up, and the process itself took it over."""
         at_work: list[int] = []
@@ -1005,6 +1020,7 @@ async def ringing(made: Runner) -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.django_db(transaction=True)
 class TestDraining:
     async def test_what_ends_in_time_ends_here(self) -> None:
         go = asyncio.Event()

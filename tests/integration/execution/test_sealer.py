@@ -17,7 +17,7 @@ from a2a_tasks.store.db import run_in_thread
 from tests.support.execution.waiting import until
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.usefixtures("empty_audit_log"),
 ]
 

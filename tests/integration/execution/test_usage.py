@@ -32,7 +32,7 @@ from tests.support.store.world import held
 
 pytestmark = [
     pytest.mark.quick_on("sqlite"),
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.usefixtures("local_runs"),
 ]
 
@@ -167,6 +167,7 @@ class TestRow:
             await Client(agent).send()
         assert seen == [1, 2]
 
+    @pytest.mark.django_db(transaction=True)
     async def test_is_written_once_if_the_outcome_of_its_transaction_is_unknown(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -157,7 +157,6 @@ async def idle(id_: str = "c-1") -> bool:
     return not (await row(id_)).active
 
 
-@pytest.mark.django_db(transaction=True)
 class TestOrder:
     """One after the other, whatever becomes of each."""
 
@@ -530,7 +529,6 @@ async def register_new(receiver: Inbox, n: int, path: str = "/hook") -> None:
     await run_in_thread(writer.end)
 
 
-@pytest.mark.django_db(transaction=True)
 class TestALease:
     """Whoever lost it writes nothing."""
 

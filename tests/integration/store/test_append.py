@@ -297,8 +297,9 @@ class TestPrice:
         assert price() == first == [("a2a_tasks_event", 1, 0, 0), ("a2a_tasks_task", 0, 1, 0)]
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 class TestTogether:
+    @pytest.mark.django_db(transaction=True)
     def test_of_batches_that_cannot_go_together_each_is_told_what_became_of_it(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

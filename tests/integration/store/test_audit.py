@@ -126,7 +126,6 @@ class TestTheTriggers:
                 cursor.execute(f"truncate {table} cascade")
 
     @pytest.mark.backend("stack")
-    @pytest.mark.django_db(transaction=True)
     def test_that_one_may_be_emptied_at_once_is_missed(self) -> None:
         with connection.schema_editor() as editor:
             editor.execute("drop trigger a2a_tasks_auditlink_truncate on a2a_tasks_auditlink")

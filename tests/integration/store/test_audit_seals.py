@@ -15,7 +15,7 @@ from tests.support.execution.waiting import eventually
 from tests.support.store.world import at_once
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.usefixtures("empty_audit_log"),
 ]
 
@@ -79,12 +79,14 @@ class TestSeal:
         assert last.newest == newest
         assert last.floor == newest - 1  # what came with it may not be all there is yet
 
+    @pytest.mark.django_db(transaction=True)
     def test_many_at_once_seal_each_entry_once(self) -> None:
         write(*map(str, range(40)))
         counts = at_once(*[audit_seals.seal_all] * 4)
         assert sum(count for count in counts if isinstance(count, int)) == 40
         assert whole() == 40
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     def test_an_entry_that_comes_to_light_late_is_sealed_too(self) -> None:
         """Its number was given before those that are sealed already, its transaction ended after them."""

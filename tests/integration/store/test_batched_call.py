@@ -27,7 +27,7 @@ from tests.support.store.poison import POISON, poisonous
 from tests.support.store.world import BOB, Pen, chunk, held, new, status
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 class TestManyAtOnce:
     def test_each_run_gets_its_number_or_is_fenced(self) -> None:
         pens = [Pen(held(f"task-{n}")) for n in range(3)]
@@ -38,6 +38,7 @@ class TestManyAtOnce:
         assert isinstance(results[1], LeaseLost)
         assert list(Task.objects.order_by("pk").values_list("last_event", flat=True)) == [2, 2, 2]
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.parametrize(
         "spoil",
         [
@@ -61,6 +62,7 @@ class TestManyAtOnce:
         assert results[0] == 2
         assert Task.objects.get(public_id="good").state == TaskState.WORKING
 
+    @pytest.mark.django_db(transaction=True)
     def test_a_task_that_cannot_be_accepted_does_not_hinder_the_others(self) -> None:
         held("task-1")
         results = accept_many(
@@ -69,6 +71,7 @@ class TestManyAtOnce:
         assert [isinstance(result, Accepted) for result in results] == [True, False, True, True]
         assert Task.objects.count() == 4
 
+    @pytest.mark.django_db(transaction=True)
     def test_one_owner_naming_two_tasks_the_same_gets_one(self) -> None:
         results = accept_many([new("task-1"), new("task-1")])
         assert [isinstance(result, Accepted) for result in results] == [True, False]
@@ -82,6 +85,7 @@ class TestManyAtOnce:
             assert task.runs.get().pk == result.run
         assert Context.objects.count() == 5
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     async def test_what_was_written_beside_a_bad_one_is_not_written_again_after_an_outage(
         self, settings: Any
@@ -115,10 +119,11 @@ class TestManyAtOnce:
         ]
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 class TestOneThatIsAlwaysRefused:
     """The database has a reason that is on no list, so nobody knows at first whether anything was written."""
 
+    @pytest.mark.django_db(transaction=True)
     async def test_is_given_up_in_the_end_and_those_beside_it_are_written(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -145,6 +150,7 @@ class TestOneThatIsAlwaysRefused:
         numbers = Task.objects.order_by("pk").values_list("last_event", flat=True)
         assert await run_in_thread(list, numbers) == [2, 1, 2]
 
+    @pytest.mark.django_db(transaction=True)
     async def test_what_was_written_all_the_same_is_not_written_again(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

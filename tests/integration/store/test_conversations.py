@@ -294,8 +294,8 @@ class TestTheLaw:
         assert end(run, put("a", "x" * 1000), grow("log", "y" * 500)).size == less + 1500
 
 
-@pytest.mark.django_db(transaction=True)
 class TestRaces:
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.parametrize("change", [put("a", "x"), grow("log", "x")], ids=["value", "list"])
     def test_of_two_that_begin_a_key_at_once_one_does(
         self, change: MemoryChange | ListChange
@@ -307,6 +307,7 @@ class TestRaces:
             "int",
         ]
 
+    @pytest.mark.django_db(transaction=True)
     def test_of_many_that_change_a_list_at_once_one_does_and_it_has_no_gap(self) -> None:
         version = turn("start", grow("log", "1", "2"), put("a", "1"))
         batches = [
@@ -354,7 +355,6 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.django_db(transaction=True)
 class TestCrashes:
     @pytest.mark.parametrize(
         "point",

@@ -27,7 +27,7 @@ from a2a_tasks.store.purge import RetentionLimits
 from a2a_tasks.store.replies import reply
 from tests.support.store.world import ALICE, BOB, CHARLIE, accepted, new
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 CONTENT = b"\x00\x01" * 50_000
 OTHER_AGENT = OwnerScope("", "user:alice", "other")
@@ -206,6 +206,7 @@ class TestRemoving:
         assert bytes_in(place) == [stays.hex]
         assert not StoredFile.objects.filter(pk=gone).exists()
 
+    @pytest.mark.django_db(transaction=True)
     def test_what_comes_while_its_task_is_removed_is_removed_too(
         self, place: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -16,7 +16,7 @@ from a2a_tasks.store.append import append
 from a2a_tasks.store.records import ArtifactRow
 from tests.support.store.world import ALICE, Pen, chunk, expire, found, held
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 class Jobs:

@@ -26,7 +26,7 @@ from a2a_tasks.store.records import Accepted, NewTask, TaskExists
 from a2a_tasks.store.replies import reply
 from tests.support.store.world import ALICE, BOB, CHARLIE, Pen, at_once, found, held, new
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 KEY = IdempotencyKey(ALICE, "key/1", "f")
 
@@ -172,6 +172,7 @@ class TestForgetting:
         assert Task.objects.count() == 5
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.backend("stack")
 class TestRaces:
     """Between processes: each thread has a connection of its own."""
@@ -213,6 +214,7 @@ class TestRaces:
             Idempotency.objects.all().delete()
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_message_without_a_key_leaves_no_row() -> None:
     accept(new("task-1"))
     assert not Idempotency.objects.exists()

@@ -158,7 +158,6 @@ class TestWaking:
         assert len(claim()) == 1
 
 
-@pytest.mark.django_db(transaction=True)
 @pytest.mark.backend("stack")
 class TestSeveralProcesses:
     def test_read_no_further_than_the_last_round(self) -> None:
@@ -179,6 +178,7 @@ class TestSeveralProcesses:
         assert "run_parked" in parking._list_due().explain()
         assert "run_awaiting" in parking._list_answered().explain()
 
+    @pytest.mark.django_db(transaction=True)
     def test_leave_locked_rows_alone(self) -> None:
         run = parked(until=PAST)
         there, go = threading.Event(), threading.Event()
@@ -200,6 +200,7 @@ class TestSeveralProcesses:
         wake()
         assert not row(run).is_parked
 
+    @pytest.mark.django_db(transaction=True)
     def test_wake_each_run_once_and_one_of_them_carries_it(self) -> None:
         for number in range(20):
             parked(f"task-{number}", PAST)

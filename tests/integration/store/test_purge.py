@@ -57,7 +57,7 @@ from tests.support.thorough import thorough
 
 #: What no other transaction sees: `make test` asks it of PostgreSQL. What other transactions meet is asked of both.
 alone = pytest.mark.quick_on("stack")
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 MONTH = RetentionLimits.of(30, 0)
 LOGS = RetentionLimits.of(0, 30)
@@ -256,6 +256,7 @@ class TestWhatStays:
 
 @alone
 class TestTheLog:
+    @pytest.mark.django_db(transaction=True)
     def test_is_folded_before_the_transaction_that_cuts_it(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -465,6 +466,7 @@ class TestWhatCannotBeRemoved:
             assert all_of(MONTH).tasks == 0
         assert all_of(MONTH).tasks == 1
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     def test_in_time_since_its_context_is_in_use_is_skipped(self, settings: Settings) -> None:
         settings.A2A_DATABASE_SECONDS = 0.2
@@ -536,6 +538,7 @@ class TestTotals:
         all_of(MONTH)
         assert task_counter.total(ALICE) == 0
 
+    @pytest.mark.django_db(transaction=True)
     def test_stay_right_if_a_tally_moves_meanwhile(self) -> None:
         many(40)
         together(lambda: all_of(MONTH), *[lambda: task_counter.total(ALICE)] * 6)
@@ -543,6 +546,7 @@ class TestTotals:
 
 
 class TestBesideOthers:
+    @pytest.mark.django_db(transaction=True)
     def test_two_purges_remove_everything_once(self, settings: Settings) -> None:
         settings.A2A_PURGE_BATCH = 20
         many(100)
@@ -553,6 +557,7 @@ class TestBesideOthers:
         assert sum(done, Removed()).tasks == 120
         assert sum(rows().values()) == 0, "no context is left between two chairs either"
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     def test_what_another_transaction_holds_is_left_out_without_waiting(self) -> None:
         kept, gone = ended("kept"), ended("gone", context_id="c-2")
@@ -563,6 +568,7 @@ class TestBesideOthers:
         assert list(Task.objects.values_list("pk", flat=True)) == [kept]
         assert gone not in Task.objects.values_list("pk", flat=True)
 
+    @pytest.mark.django_db(transaction=True)
     def test_a_task_at_work_says_what_it_has_to_say(self, settings: Settings) -> None:
         settings.A2A_PURGE_BATCH = 10
         pens = [Pen(held(f"live-{n}", context_id="many-user:alice")) for n in range(4)]
@@ -586,6 +592,7 @@ class TestBesideOthers:
             assert [event.number for event in everything(pen.run.task)] == list(range(1, 25))
         assert Context.objects.filter(public_id="many-user:alice").exists()
 
+    @pytest.mark.django_db(transaction=True)
     def test_a_message_to_a_task_that_goes_is_answered_one_way_or_the_other(self) -> None:
         for n in range(20):
             ended(f"task-{n}", context_id=f"c-{n}", dialect="v01")
@@ -602,6 +609,7 @@ class TestBesideOthers:
         assert Task.objects.count() == 20 - missing
         assert all(text.isdecimal() or text == "TaskNotFound" for text in results)
 
+    @pytest.mark.django_db(transaction=True)
     def test_a_cancelled_task_goes_when_its_time_has_come(self) -> None:
         key = accepted().task
         cancel(ALICE, "task-1")
@@ -637,6 +645,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.django_db(transaction=True)
 @alone
 class TestTheCommand:
     def test_purges_by_the_settings(self, settings: Settings) -> None:
@@ -693,6 +702,7 @@ class TestTheCommand:
             said(f"--older-than={days}")
 
 
+@pytest.mark.django_db(transaction=True)
 @alone
 class TestKeys:
     def test_are_forgotten_with_the_hours_in_portions(self, settings: Settings) -> None:

@@ -474,7 +474,7 @@ class TestTwoProcesses:
         assert Task.objects.filter(state=TaskState.FAILED, last_event=2).count() == 10
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 class TestRunsOfAgentsHostedElsewhere:
     def test_they_are_left_to_who_hosts_them(self) -> None:
         result = accepted()

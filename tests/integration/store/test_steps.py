@@ -105,7 +105,7 @@ class TestMany:
         assert steps.read_many_results([(run.task, 1), (run.task, 2)]) == [{"pay": "1"}, {}]
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 def test_one_that_was_kept_with_another_result_is_not_written_and_the_others_are() -> None:
     first, second = held("task-1"), held("task-2")
     steps.keep(StepResult(first, "pay", "1"))

@@ -79,7 +79,7 @@ def waiting(count: int = 3) -> None:
 
 
 class TestLimits:
-    pytestmark = pytest.mark.django_db(transaction=True)
+    pytestmark = pytest.mark.django_db
 
     def test_no_more_runs_are_taken_than_may_be_under_way(self) -> None:
         waiting()
@@ -114,6 +114,7 @@ class TestLimits:
         waiting()
         assert len(take({"demo": 2}, limit=1)) == 1
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     def test_of_processes_that_claim_at_once_each_counts_what_the_others_took(self) -> None:
         for n in range(12):

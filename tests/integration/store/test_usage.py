@@ -15,7 +15,7 @@ from a2a_tasks.models import Run, Usage
 from a2a_tasks.store.usage import sum_by_task
 from tests.support.store.world import held
 
-pytestmark = [pytest.mark.quick_on("sqlite"), pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.quick_on("sqlite"), pytest.mark.django_db]
 
 ledger = importlib.import_module("a2a_tasks.migrations.0009_usage_ledger")
 

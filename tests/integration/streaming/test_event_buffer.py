@@ -30,7 +30,7 @@ from tests.support.execution.host import hosting
 from tests.support.execution.waiting import until
 from tests.support.store.world import Pen, chunk, everything, held
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
@@ -236,6 +236,7 @@ class TestOrder:
             feed.push(part)
         assert [event.number for event in await feed.after(1)] == [2, 3, 4, 5]
 
+    @pytest.mark.django_db(transaction=True)
     async def test_a_hint_during_a_read_is_not_lost(
         self, pen: Pen, monkeypatch: pytest.MonkeyPatch, settings: Any
     ) -> None:

@@ -212,8 +212,8 @@ async def a_key(*scopes: str, tenant: str = "") -> str:
     return (await run_in_thread(issue, "test", scopes=scopes, tenant=tenant)).key
 
 
-@pytest.mark.django_db(transaction=True)
 class TestAnExport:
+    @pytest.mark.django_db(transaction=True)
     async def test_has_all_that_is_meant_in_slices_and_is_written_down(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -230,6 +230,7 @@ class TestAnExport:
         entry = await run_in_thread(AuditEntry.objects.get, action="task.export")
         assert "'agent': 'demo'" in entry.detail
 
+    @pytest.mark.django_db(transaction=True)
     async def test_as_csv_has_a_heading_and_no_formulas(self) -> None:
         await run_in_thread(make_task, "=1+1")
         answer = await exported(await a_key("admin:read"), format="csv")
@@ -239,6 +240,7 @@ class TestAnExport:
         assert tuple(heading) == COLUMNS
         assert line[1] == "'=1+1"
 
+    @pytest.mark.django_db(transaction=True)
     async def test_has_nothing_of_another_tenants(self) -> None:
         await run_in_thread(of, "globex", "theirs")
         await run_in_thread(of, "acme", "mine")
@@ -247,6 +249,7 @@ class TestAnExport:
         entry = await run_in_thread(AuditEntry.objects.get, action="task.export")
         assert entry.tenant == "acme"
 
+    @pytest.mark.django_db(transaction=True)
     async def test_that_breaks_off_does_not_look_whole(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

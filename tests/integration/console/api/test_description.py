@@ -31,7 +31,7 @@ from tests.support.console.api.rights import BODIES, RIGHTS
 from tests.support.console.api.world import API, World, asked, key_of, person, populated
 from tests.support.thorough import THOROUGH, examples
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 CHECKS = [
     not_a_server_error,
@@ -80,7 +80,6 @@ class TestTheDescription:
         assert answer.headers["content-type"] == "application/vnd.oai.openapi+json"
         assert answer.json["paths"]
 
-    @pytest.mark.django_db(transaction=True)
     def test_is_for_callers_who_may_read(self) -> None:
         assert asked(key_of("admin:write"), "/openapi.json").code == "missing_scope"
         assert asked(key_of("admin:read"), "/openapi.json").status == 200
@@ -111,7 +110,7 @@ class TestTheDescription:
 
 
 @pytest.fixture
-def world(transactional_db: None) -> World:
+def world(db: None) -> World:
     return populated()
 
 
@@ -140,7 +139,6 @@ def names_of_rows(operation: Any, world: World) -> dict[str, Any]:
     return {said.strip("{}"): name for said, name in pairs if said.startswith("{")}
 
 
-@pytest.mark.django_db(transaction=True)
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
 @pytest.mark.parametrize("operation", sorted(RIGHTS), indirect=True)
 class TestARoute:

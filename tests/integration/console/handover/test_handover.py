@@ -66,7 +66,6 @@ def send(token: str, browser: Client | None = None, **said: Any) -> Any:
     return (browser or Client()).post("/handover/", {"token": token, **said})
 
 
-@pytest.mark.django_db(transaction=True)
 class TestThePage:
     def test_it_says_who_asks_for_what_and_why(self, agent: Agent) -> None:
         text = shown(asked(agent)).content.decode()
@@ -86,6 +85,7 @@ class TestThePage:
         text = shown(asked(agent)).content.decode()
         assert re.findall(r'action="([^"]*)"', text) == ["/handover/"]
 
+    @pytest.mark.django_db(transaction=True)
     def test_looking_does_not_use_it_up_and_is_one_look_at_the_database(self, agent: Agent) -> None:
         token = asked(agent)
         for _ in range(2):
@@ -147,7 +147,6 @@ class TestHandingOver:
         assert send(token, None, **{"secret-0": SECRET}).status_code == 200
 
 
-@pytest.mark.django_db(transaction=True)
 class TestUselessLinks:
     def useless(self, agent: Agent) -> dict[str, str]:
         """Tokens that open nothing, each in its own way."""
@@ -163,6 +162,7 @@ class TestUselessLinks:
             "long": "y" * 9_000,
         }
 
+    @pytest.mark.django_db(transaction=True)
     def test_all_get_the_same_answer_after_the_same_look(self, agent: Agent) -> None:
         answers, looks = set(), set()
         for token in self.useless(agent).values():
