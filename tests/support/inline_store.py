@@ -67,6 +67,8 @@ def inline_store() -> Iterator[None]:
     own.inc_thread_sharing()
     try:
         with (
+            # Django's handlers close a connection without autocommit; its test client keeps them from it too
+            mock.patch.object(own, "close_if_unusable_or_obsolete", _nothing),
             mock.patch.object(db, "drop_dead_connection", _nothing),
             mock.patch.object(db, "await_no_longer_than_asked", _nothing),
             mock.patch.object(db, "_try", on_own_connection),
