@@ -265,6 +265,7 @@ class TestTime:
         assert (await use()).used >= Decimal("0.2")
 
     @pytest.mark.backend("stack")
+    @pytest.mark.django_db(transaction=True)
     async def test_during_an_outage_is_counted_later_and_the_run_goes_on(
         self, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
