@@ -251,17 +251,14 @@ def kept_from_the_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """Make the test database; before it is dropped, let the store's threads give back their connections."""
-    from django.apps import apps  # noqa: PLC0415 - only once Django is set up
-    from django.core.management.commands import flush  # noqa: PLC0415 - the same
+    from django.core.management.commands import flush  # noqa: PLC0415 - only once Django is set up
     from django.db import OperationalError, connection, transaction  # noqa: PLC0415 - the same
     from django.test import TransactionTestCase  # noqa: PLC0415 - the same
 
     from a2a_tasks.store import db as store_db  # noqa: PLC0415 - the same
     from a2a_tasks.store.audit_triggers import unlock  # noqa: PLC0415 - the same
 
-    models = apps.get_models(include_auto_created=True)
-    tables = sorted({model._meta.db_table for model in models if model._meta.managed} - KEPT)
-    deletes = [f"DELETE FROM {connection.ops.quote_name(table)}" for table in tables]  # noqa: S608 - Django's own names
+    deletes = [f"DELETE FROM {table}" for table in _tables()]  # noqa: S608 - Django's own names
     is_stack = backends.backend() == backends.STACK
 
     @cache
@@ -432,7 +429,10 @@ def _is_rolled_back(test: pytest.FixtureRequest | pytest.Function) -> bool:
 def pytest_runtest_teardown(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, None, None]:
-    """A test that is rolled back leaves no task behind: one that does has written past its own transaction."""
+    """A test that is rolled back leaves no row behind: one that does has written past its own transaction.
+
+    `make test` looks at tasks alone, `make test-all` at all tables.
+    """
     yield
     if nextitem is None:
         return  # the database is gone with the last test
@@ -441,7 +441,19 @@ def pytest_runtest_teardown(
     from django.db import connection  # noqa: PLC0415 - only once Django is set up
     from pytest_django.plugin import blocking_manager_key  # noqa: PLC0415 - the same
 
+    looks = (
+        f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table})"  # noqa: S608 - Django's own names
+        for table in (_tables() if THOROUGH else ["a2a_tasks_task"])
+    )
     with item.config.stash[blocking_manager_key].unblock(), connection.cursor() as cursor:
-        cursor.execute("select public_id from a2a_tasks_task limit 1")
-        left = cursor.fetchone()
-    assert left is None, f"task {left} is left behind: mark the test transaction=True"
+        cursor.execute(" UNION ALL ".join(looks))
+        left = [table for (table,) in cursor.fetchall()]
+    assert not left, f"rows are left behind in {left}: mark the test transaction=True"
+
+
+def _tables() -> list[str]:
+    """The tables that begin empty."""
+    from django.apps import apps  # noqa: PLC0415 - only once Django is set up
+
+    models = apps.get_models(include_auto_created=True)
+    return sorted({model._meta.db_table for model in models if model._meta.managed} - KEPT)
