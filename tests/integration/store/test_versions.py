@@ -535,6 +535,7 @@ class TestServing:
         assert switches.of("demo").version == "1.0"
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.backend("stack")
 class TestRaces:
     def test_of_two_environments_that_announce_at_once_one_is_refused(self) -> None:
@@ -550,14 +551,12 @@ class TestRaces:
             row = AgentVersion.objects.get(version=f"1.{number}")
             assert row.environment in row.declaration
 
-    @pytest.mark.django_db(transaction=True)
     def test_two_workers_of_one_environment_announce_at_once(self) -> None:
         for number in range(ROUNDS):
             one = partial(announce, f"1.{number}", now=True)
             assert at_once(one, one, one) == [None] * 3
         assert AgentVersion.objects.count() == ROUNDS
 
-    @pytest.mark.django_db(transaction=True)
     def test_a_version_that_a_worker_announces_is_not_forgotten(self) -> None:
         for number in range(ROUNDS):
             name = f"1.{number}"
@@ -566,7 +565,6 @@ class TestRaces:
             at_once(partial(announce, name, now=True), partial(versions.forget, "demo", name))
             assert AgentVersion.objects.filter(version=name).exists()
 
-    @pytest.mark.django_db(transaction=True)
     def test_no_run_is_left_behind_when_its_conversation_moves(self) -> None:
         announce("1.0")
         announce("2.0")
