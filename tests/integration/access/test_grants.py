@@ -113,7 +113,6 @@ async def both(
     return answers, looks
 
 
-# What is compared are statements, with the savepoints they have in production.
 @pytest.mark.django_db
 class TestWhatWasNotGranted:
     @rows("route", [pytest.param(route, id=" ".join(route[:2])) for route in ROUTES])
@@ -129,6 +128,7 @@ class TestWhatWasNotGranted:
             assert looked_again == looked
             assert len(looked) >= 1
 
+    # What is compared are statements, with the savepoints they have in production.
     @pytest.mark.django_db(transaction=True)
     @pytest.mark.parametrize(
         "headers",

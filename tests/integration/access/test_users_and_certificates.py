@@ -26,7 +26,7 @@ def basic(name: str, password: str = PASSWORD) -> dict[str, str]:
     return {"authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 class TestUsers:
     @pytest.fixture(autouse=True)
     def on(self, settings: Any) -> None:
@@ -41,14 +41,12 @@ class TestUsers:
         connections.close_all()
         return user
 
-    @pytest.mark.django_db(transaction=True)
     async def test_are_known_by_name_and_password_and_their_groups_are_scopes(
         self, alice: User
     ) -> None:
         caller = await identify(Credentials(basic("alice")))
         assert caller == Caller(principal=f"user:{alice.pk}", scopes=frozenset({"pay"}))
 
-    @pytest.mark.django_db(transaction=True)
     async def test_are_refused_with_anything_else(self, alice: User) -> None:
         for headers in (
             basic("alice", "wrong"),
@@ -69,7 +67,6 @@ class TestUsers:
             with pytest.raises(WrongCredentials):
                 await identify(Credentials(headers))
 
-    @pytest.mark.django_db(transaction=True)
     async def test_who_are_no_longer_active_are_refused(self, alice: User) -> None:
         alice.is_active = False
         await run_in_thread(alice.save)
@@ -81,7 +78,6 @@ class TestUsers:
         with pytest.raises(WrongCredentials):
             await identify(Credentials(basic("alice")))
 
-    @pytest.mark.django_db(transaction=True)
     async def test_have_their_password_tried_once_for_many_requests(
         self, alice: User, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -98,7 +94,6 @@ class TestUsers:
         assert sum(isinstance(answer, Overloaded) for answer in answers) == 6
         assert passwords._waiting == 0
 
-    @pytest.mark.django_db(transaction=True)
     async def test_passwords_are_in_no_log(
         self, alice: User, caplog: pytest.LogCaptureFixture
     ) -> None:

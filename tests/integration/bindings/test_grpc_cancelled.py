@@ -24,7 +24,7 @@ from tests.campaigns.hostile.rpc_wire import FRAMES, reply
 from tests.support.grpc_server.client import PATIENCE, Client, connected
 from tests.support.thorough import thorough
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("host")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("host")]
 SERVICE = "/lf.a2a.v1.A2AService"
 #: More awaits than any call has.
 MAX_COUNT = 200
@@ -145,7 +145,6 @@ async def test_at_each_place_where_it_waits(server: tuple[Server, int], what: st
         assert 1 < at < MAX_COUNT
 
 
-@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("what", [thorough("a list"), thorough("a task"), "a message", "a stream"])
 async def test_after_any_number_of_turns(server: tuple[Server, int], what: str) -> None:
     served, port = server

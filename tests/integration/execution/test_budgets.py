@@ -196,6 +196,7 @@ class TestARunawayLoop:
             await Client(agent).send()
         assert (reports, (await use()).used) == (3, Decimal(str(most)))
 
+    @pytest.mark.django_db(transaction=True)
     async def test_of_many_runs_at_once_overspends_one_call_each_at_most(self) -> None:
         await make_budget(20)
         models = Models()
@@ -264,6 +265,7 @@ class TestTime:
         assert task.status.state.word == "failed"
         assert (await use()).used >= Decimal("0.2")
 
+    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     @pytest.mark.django_db(transaction=True)
     async def test_during_an_outage_is_counted_later_and_the_run_goes_on(

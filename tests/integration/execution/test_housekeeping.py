@@ -101,6 +101,7 @@ class TestAProcessThatRunsAgentsItself:
             await dispatch.ensure_started()
             await until(purged, 20)
 
+    @pytest.mark.django_db(transaction=True)
     async def test_goes_on_after_a_batch_that_took_longer_than_a_request_may(
         self, monkeypatch: pytest.MonkeyPatch, settings: Any
     ) -> None:

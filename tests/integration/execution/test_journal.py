@@ -122,6 +122,7 @@ MOMENTS = ["before it is done", "before it is kept", "after it is kept"]
 KINDS = st.lists(st.sampled_from(["sync", "async", "thread"]), min_size=1, max_size=5)
 
 
+@pytest.mark.django_db(transaction=True)
 @given(kinds=KINDS, data=st.data())
 @hypothesis(
     max_examples=examples(30, quick=10),
@@ -253,6 +254,7 @@ class TestSteps:
         await asyncio.wait_for(step, 20)
         assert calls == ["one", "two"]
 
+    @pytest.mark.django_db(transaction=True)
     async def test_a_step_given_up_while_it_is_kept_is_found_when_tried_again(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -279,6 +281,7 @@ class TestSteps:
         go.set()
         assert (await again, calls) == ("first", ["first"])
 
+    @pytest.mark.django_db(transaction=True)
     async def test_a_step_given_up_that_cannot_be_kept_is_no_error_of_the_host(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -307,6 +310,7 @@ class TestSteps:
         gc.collect()
         assert lost == []
 
+    @pytest.mark.django_db(transaction=True)
     async def test_a_result_whose_commit_nobody_confirmed_is_looked_for(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -332,6 +336,7 @@ class TestSteps:
         assert task.status.state.word == "failed"
         assert "the result of step 'odd'" in (await run_in_thread(Run.objects.get)).error
 
+    @pytest.mark.django_db(transaction=True)
     async def test_as_many_threads_as_there_are_may_take_steps_at_once(self, settings: Any) -> None:
         def agent(turn: Turn) -> str:
             return str(turn.step("one", str.upper, turn.text).now())

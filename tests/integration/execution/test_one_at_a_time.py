@@ -47,6 +47,7 @@ class Gate:
         return turn.text
 
 
+@pytest.mark.django_db(transaction=True)
 async def test_two_processes_answer_a_conversation_in_order_and_another_beside_it() -> None:
     begun, lock = list[str](), threading.Lock()
     at_work, most = {"one": 0, "two": 0}, {"one": 0, "two": 0}

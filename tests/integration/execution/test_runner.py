@@ -616,6 +616,7 @@ class TestStopping:
 
 
 class TestLeases:
+    @pytest.mark.django_db(transaction=True)
     async def test_heartbeats_keep_the_lease_while_the_loop_is_busy(self) -> None:
         go = asyncio.Event()
 
@@ -637,6 +638,7 @@ class TestLeases:
                 run_ = await run_in_thread(lambda: Run.objects.get(task__public_id=task.id))
         assert run_.attempt == 1
 
+    @pytest.mark.django_db(transaction=True)
     async def test_heartbeats_keep_it_although_their_first_connection_failed_in_any_way(
         self, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -695,6 +697,7 @@ class TestLeases:
         row = await run_in_thread(Run.objects.get)
         assert (begun, row.attempt, row.deaths, row.shared_deaths) == ([1, 1], 1, 0, 0)
 
+    @pytest.mark.django_db(transaction=True)
     async def test_a_claim_whose_answer_is_lost_is_given_back_as_if_nothing_had_begun(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -318,6 +318,7 @@ class TestUselessLinks:
         with pytest.raises(UselessLink):
             await hand_over(token, {NAME: "another"})
 
+    @pytest.mark.django_db(transaction=True)
     async def test_of_two_at_once_exactly_one_hands_over(self, alice: Client, heard: Heard) -> None:
         row, token = await asked(alice)
         both = [hand_over(token, {NAME: text}) for text in ("one", "two")]

@@ -171,6 +171,7 @@ class TestOrder:
         assert [row.attempts for row in rows] == [4, 1, 1]
         assert len({*receiver.ids}) == 3
 
+    @pytest.mark.django_db(transaction=True)
     async def test_many_deliverers_share_the_work_and_keep_it(self, receiver: Inbox) -> None:
         writers = [await pen(f"task-{n}") for n in range(20)]
         for n in range(20):

@@ -24,7 +24,7 @@ from a2a_tasks.store.replies import reply
 from tests.support.push.configs import config, ids
 from tests.support.store.world import ALICE, Pen, accepted, at_once, found, held, new
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 12
 
 
@@ -47,7 +47,6 @@ def succeeded(old: int, name: str) -> None:
 
 
 class TestRaces:
-    @pytest.mark.django_db(transaction=True)
     def test_two_creates_of_one_id_leave_the_whole_of_one(self) -> None:
         for n in range(ROUNDS):
             task = accepted(f"task-{n}").task
@@ -57,7 +56,6 @@ class TestRaces:
             ((_, kept),) = configs.with_secrets(task)
             assert kept in (one, two)
 
-    @pytest.mark.django_db(transaction=True)
     def test_creates_do_not_pass_the_most_together(self, settings: Settings) -> None:
         settings.A2A_MAX_PUSH_CONFIGS = 2
         for n in range(ROUNDS):
@@ -70,7 +68,6 @@ class TestRaces:
             assert sum(isinstance(result, Exception) for result in results) == 2
             assert len(ids(f"task-{n}")) == 2
 
-    @pytest.mark.django_db(transaction=True)
     def test_create_and_delete_leave_one_or_none(self) -> None:
         for n in range(ROUNDS):
             accepted(f"task-{n}")
@@ -79,7 +76,6 @@ class TestRaces:
             race(again, partial(configs.delete, ALICE, f"task-{n}", "c-1"))
             assert ids(f"task-{n}") in (["c-1"], [])
 
-    @pytest.mark.django_db(transaction=True)
     def test_create_and_an_agent_that_speaks_do_not_hinder_each_other(self) -> None:
         for n in range(ROUNDS):
             pen = Pen(held(f"task-{n}"))
@@ -90,7 +86,6 @@ class TestRaces:
             assert found(f"task-{n}").last_event == 2
             assert ids(f"task-{n}") == ["c-1"]
 
-    @pytest.mark.django_db(transaction=True)
     def test_create_and_a_message_with_the_same_webhook_leave_one(self) -> None:
         for n in range(ROUNDS):
             task = accepted(f"task-{n}").task
@@ -102,7 +97,6 @@ class TestRaces:
             )
             assert [kept for _, kept in configs.with_secrets(task)] == [whole]
 
-    @pytest.mark.django_db(transaction=True)
     @pytest.mark.parametrize("again", [False, True], ids=["create", "delete"])
     def test_create_or_delete_and_a_successor_that_takes_the_id(self, again: bool) -> None:
         for n in range(ROUNDS):
@@ -115,7 +109,6 @@ class TestRaces:
             race(ask, partial(succeeded, old, f"task-{n}"))
             assert ids(f"task-{n}") == ([] if again else ["c-1"])
 
-    @pytest.mark.django_db(transaction=True)
     def test_create_and_a_message_that_begins_the_task_anew(self) -> None:
         """Decision 9, as it is done."""
         for n in range(ROUNDS):
@@ -128,7 +121,6 @@ class TestRaces:
             race(partial(reply, again), *creates)
             assert sorted(ids(f"task-{n}")) == ["c-0", "c-1", "c-2"]
 
-    @pytest.mark.django_db(transaction=True)
     def test_reseal_and_a_replacement_leave_the_replacement(self) -> None:
         task = accepted().task
         for n in range(ROUNDS):
@@ -141,7 +133,6 @@ class TestRaces:
             ((_, kept),) = configs.with_secrets(task)
             assert kept == fresh
 
-    @pytest.mark.django_db(transaction=True)
     def test_reseal_and_delete(self) -> None:
         accepted()
         for _ in range(ROUNDS):
@@ -164,7 +155,6 @@ class TestRaces:
             assert at_once(partial(retention.forget, 100)) == [0]
         assert PushConfig.objects.get().receiver_id == key
 
-    @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     def test_retention_and_create_leave_a_receiver(self) -> None:
         """Whoever registers waits for retention, and makes a new one."""

@@ -535,6 +535,7 @@ class TestServing:
         assert switches.of("demo").version == "1.0"
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.backend("stack")
 @pytest.mark.django_db(transaction=True)
 class TestRaces:

@@ -266,6 +266,7 @@ class TestOrder:
                     got += [event.number for event in await follower.next()]
         assert got == [2, 3, 4, 5]
 
+    @pytest.mark.django_db(transaction=True)
     async def test_many_writers_and_followers_miss_and_double_nothing(self, pen: Pen) -> None:
         async def late(n: int) -> list[int]:
             await until(
@@ -398,6 +399,7 @@ class TestFollower:
             await run_in_thread(pen.state, TaskState.WORKING)
             assert [event.number for event in await stays.next(10)] == [2]
 
+    @pytest.mark.django_db(transaction=True)
     async def test_followers_hold_no_thread_and_no_connection_while_idle(
         self, pen: Pen, settings: Any
     ) -> None:
@@ -508,6 +510,7 @@ class TestWhereEventsWereRemoved:
             with pytest.raises(TaskNotFound):
                 await follower.restart()
 
+    @pytest.mark.django_db(transaction=True)
     async def test_a_purge_while_many_read_leaves_no_gap_untold(
         self, pen: Pen, settings: Any
     ) -> None:
