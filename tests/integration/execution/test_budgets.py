@@ -267,7 +267,6 @@ class TestTime:
 
     @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
-    @pytest.mark.django_db(transaction=True)
     async def test_during_an_outage_is_counted_later_and_the_run_goes_on(
         self, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:

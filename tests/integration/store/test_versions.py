@@ -537,7 +537,6 @@ class TestServing:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.backend("stack")
-@pytest.mark.django_db(transaction=True)
 class TestRaces:
     def test_of_two_environments_that_announce_at_once_one_is_refused(self) -> None:
         for number in range(ROUNDS):
