@@ -81,7 +81,6 @@ def at(wire: Wire, headers: Mapping[str, str], slug: str = "demo") -> Wire:
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 @pytest.mark.django_db
 class TestEveryWire:
-    @pytest.mark.django_db(transaction=True)
     async def test_opens_to_every_scheme(self, wire: Wire, show: Show) -> None:
         for scheme in SCHEMES:
             known = at(wire, await show(scheme))
@@ -91,7 +90,6 @@ class TestEveryWire:
             async with known.stream("echo hi") as watch:
                 assert await watch.rest()
 
-    @pytest.mark.django_db(transaction=True)
     async def test_stays_closed_to_wrong_credentials(self, wire: Wire, show: Show) -> None:
         for headers in WRONG:
             unknown = at(wire, headers)
@@ -286,7 +284,7 @@ class TestBehindAProxy:
         assert (await PEERS[0](Client(both, "/agents/demo")).ask("ListTasks")).status == 401
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 @pytest.mark.parametrize("scheme", [BEARER, API_KEY, BASIC, MUTUAL_TLS])
 async def test_a_refusal_is_the_same_whatever_was_wrong(scheme: str, show: Show) -> None:
     wrong = {

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
-from django.db import connections
 
 from a2a_tasks.access import passwords
 from a2a_tasks.access.authentication import Credentials, identify
@@ -38,7 +37,6 @@ class TestUsers:
         """A user of two groups, one of which is no scope."""
         user: User = User.objects.create_user("alice", password=PASSWORD)
         user.groups.add(*(Group.objects.create(name=name) for name in ("pay", "many words")))
-        connections.close_all()
         return user
 
     async def test_are_known_by_name_and_password_and_their_groups_are_scopes(
