@@ -214,7 +214,7 @@ class TestRaces:
             Idempotency.objects.all().delete()
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 def test_a_message_without_a_key_leaves_no_row() -> None:
     accept(new("task-1"))
     assert not Idempotency.objects.exists()

@@ -609,7 +609,6 @@ class TestBesideOthers:
         assert Task.objects.count() == 20 - missing
         assert all(text.isdecimal() or text == "TaskNotFound" for text in results)
 
-    @pytest.mark.django_db(transaction=True)
     def test_a_cancelled_task_goes_when_its_time_has_come(self) -> None:
         key = accepted().task
         cancel(ALICE, "task-1")
@@ -645,7 +644,6 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.django_db(transaction=True)
 @alone
 class TestTheCommand:
     def test_purges_by_the_settings(self, settings: Settings) -> None:
@@ -702,7 +700,6 @@ class TestTheCommand:
             said(f"--older-than={days}")
 
 
-@pytest.mark.django_db(transaction=True)
 @alone
 class TestKeys:
     def test_are_forgotten_with_the_hours_in_portions(self, settings: Settings) -> None:
