@@ -811,7 +811,6 @@ class TestLeases:
             await run_in_thread(lambda: list(Run.objects.values_list("attempt", flat=True)))
         ) == {1}
 
-    @pytest.mark.django_db(transaction=True)
     async def test_a_process_does_not_take_its_own_runs_for_lost(
         self, monkeypatch: pytest.MonkeyPatch, settings: Any
     ) -> None:
@@ -871,7 +870,6 @@ class TestLeases:
         row = await run_in_thread(Run.objects.get)
         assert (row.attempt, row.shared_deaths, row.deaths) == (1, 0, 0)
 
-    @pytest.mark.django_db(transaction=True)
     async def test_for_a_lease_after_an_outage_nothing_is_rescued(self, settings: Any) -> None:
         settings.A2A_LEASE_SECONDS = 2.0
 
@@ -889,7 +887,6 @@ class TestLeases:
                 assert not made.patient
         assert (await run_in_thread(Run.objects.get)).deaths == 1
 
-    @pytest.mark.django_db(transaction=True)
     async def test_a_fenced_agent_is_stopped_though_it_says_nothing(self, spans: Spans) -> None:
         stopped = asyncio.Event()
         with playing(until_stopped(stopped), queue="elsewhere") as agent:
@@ -902,7 +899,6 @@ class TestLeases:
                 attempts = functools.partial(spans.named, f"invoke_agent {agent.slug}")
                 await until(lambda: any((one.attributes or {}).get(FENCED) for one in attempts()))
 
-    @pytest.mark.django_db(transaction=True)
     async def test_a_run_whose_process_died_is_finished_by_another(self) -> None:
         attempts: list[int] = []
 
@@ -952,7 +948,6 @@ class TestLeases:
                         await run_in_thread(Message.objects.count)
                 await until(lambda: client_state(client, task.id, "completed"))
 
-    @pytest.mark.django_db(transaction=True)
     async def test_the_dead_are_seen_to_while_the_bell_never_rests(self) -> None:
         async def run(turn: Turn) -> str:
             return turn.text
@@ -966,7 +961,6 @@ class TestLeases:
                 await until(lambda: status_is("completed"), 10)
                 bell.cancel()
 
-    @pytest.mark.django_db(transaction=True)
     async def test_a_lease_lost_before_says_nothing_about_the_attempt_after_it(self) -> None:
         """The heartbeat asked for the old token, and the answer came when the process had the run again."""
         at_work, go = asyncio.Event(), asyncio.Event()
@@ -989,7 +983,6 @@ class TestLeases:
                 await until(lambda: status_is("completed"))
                 assert (await run_in_thread(Run.objects.get)).attempt == 2
 
-    @pytest.mark.django_db(transaction=True)
     async def test_a_run_that_comes_back_to_its_own_process_is_carried_once(self) -> None:
         """Its lease ended while the process was held up, and the process itself took it over."""
         at_work: list[int] = []
@@ -1023,7 +1016,6 @@ async def ringing(made: Runner) -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.django_db(transaction=True)
 class TestDraining:
     async def test_what_ends_in_time_ends_here(self) -> None:
         go = asyncio.Event()
@@ -1085,6 +1077,7 @@ class TestDraining:
                 await until(lambda: status_is("completed"))
         assert attempts == [1, 1], "a run given back was not tried"
 
+    @pytest.mark.django_db(transaction=True)
     async def test_what_a_claim_under_way_brings_is_handed_back(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
