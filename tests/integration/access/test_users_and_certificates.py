@@ -25,7 +25,7 @@ def basic(name: str, password: str = PASSWORD) -> dict[str, str]:
     return {"authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 class TestUsers:
     @pytest.fixture(autouse=True)
     def on(self, settings: Any) -> None:
@@ -83,6 +83,7 @@ class TestUsers:
         await run_in_thread(User.objects.all().delete)
         await identify(Credentials(basic("alice")))
 
+    @pytest.mark.django_db(transaction=True)
     async def test_cannot_be_guessed_at_without_bound(
         self, alice: User, monkeypatch: pytest.MonkeyPatch
     ) -> None:
