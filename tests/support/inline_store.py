@@ -16,7 +16,6 @@ from contextvars import copy_context
 from typing import Any
 from unittest import mock
 
-from asgiref.sync import SyncToAsync
 from django.db import DatabaseError, connections, transaction
 
 from a2a_tasks.store import db
@@ -55,7 +54,7 @@ def inline_store() -> Iterator[None]:
             if over.is_set():
                 raise AssertionError("the test is over, and its connection is nobody else's")
             refused: Exception
-            with _installed(own), _within_a_loop(), transaction.atomic():
+            with _installed(own), transaction.atomic():
                 try:
                     return tried(work, *args, **kwargs)
                 except DatabaseError:
@@ -75,7 +74,6 @@ def inline_store() -> Iterator[None]:
     own.inc_thread_sharing()
     try:
         with (
-            _lent_to_views(own, lock),
             # Django's handlers close a connection without autocommit; its test client keeps them from it too
             mock.patch.object(own, "close_if_unusable_or_obsolete", _nothing),
             mock.patch.object(db, "drop_dead_connection", _nothing),
@@ -90,43 +88,6 @@ def inline_store() -> Iterator[None]:
         with lock:  # a heartbeat may be at it
             over.set()
             own.dec_thread_sharing()
-
-
-@contextlib.contextmanager
-def _lent_to_views(own: Any, lock: threading.RLock) -> Iterator[None]:
-    """Let threads that run synchronous code for an event loop use the connection of the test, which waits for the loop.
-
-    While one is in a transaction, it has the lock. The thread of the test needs none for its own transactions: what it
-    does amid one waits for the view, or for the event loop.
-    """
-    handle: Any = SyncToAsync.thread_handler
-    begin, end = transaction.Atomic.__enter__, transaction.Atomic.__exit__
-    thread = threading.get_ident()
-
-    def in_a_view(self: SyncToAsync[..., Any], *args: Any, **kwargs: Any) -> Any:
-        with _installed(own):
-            return handle(self, *args, **kwargs)
-
-    def enter(self: transaction.Atomic) -> None:
-        with contextlib.ExitStack() as taken:
-            if threading.get_ident() != thread:
-                taken.enter_context(lock)
-            begin(self)
-            taken.pop_all()
-
-    def leave(self: transaction.Atomic, *about: Any) -> None:
-        try:
-            end(self, *about)
-        finally:
-            if threading.get_ident() != thread:
-                lock.release()
-
-    with (
-        mock.patch.object(SyncToAsync, "thread_handler", in_a_view),
-        mock.patch.object(transaction.Atomic, "__enter__", enter),
-        mock.patch.object(transaction.Atomic, "__exit__", leave),
-    ):
-        yield
 
 
 def _nothing() -> None:
@@ -152,27 +113,16 @@ class _Executor:
 
 @contextlib.contextmanager
 def _installed(connection: Any) -> Iterator[None]:
-    """Make it the connection of this thread."""
+    """Make it the connection of this thread. Django refuses one to a thread with a running event loop, unless told."""
     before = getattr(vars(connections)["_connections"], "default", None)
-    connections["default"] = connection
-    try:
-        yield
-    finally:
-        if before is None:
-            del connections["default"]
-        else:
-            connections["default"] = before
-
-
-@contextlib.contextmanager
-def _within_a_loop() -> Iterator[None]:
-    """Let a thread with a running event loop use its connection, which Django refuses unless told."""
     allowed = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    connections["default"], os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = connection, "1"
     try:
         yield
     finally:
         if allowed is None:
             del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+        if before is None:
+            del connections["default"]
         else:
-            os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = allowed
+            connections["default"] = before

@@ -74,7 +74,7 @@ def test_a_message_has_a_size(settings: Settings) -> None:
     assert found.value.violations == (("message", "must have at most 10 bytes"),)
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 async def test_of_a_message_that_is_too_large_nothing_is_written(settings: Settings) -> None:
     settings.A2A_RUNS, settings.A2A_MAX_MESSAGE_BYTES = "local", 1000
     with playing(lambda turn: "done") as agent:

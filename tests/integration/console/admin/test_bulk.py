@@ -136,6 +136,7 @@ class TestAnExport:
         assert answer.status_code == 200
         return b"".join([piece async for piece in answer.streaming_content]).decode()
 
+    @pytest.mark.django_db(transaction=True)
     async def test_has_everything_the_list_is_about_on_all_its_pages(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -155,11 +156,13 @@ class TestAnExport:
         entry = await run_in_thread(AuditEntry.objects.get, action="task.export")
         assert "owner=carol" in entry.detail
 
+    @pytest.mark.django_db(transaction=True)
     async def test_may_be_json_an_object_a_line(self) -> None:
         await run_in_thread(make_task, "one")
         text = await self.text_of(f"{LIST}export.jsonl")
         assert [json.loads(line)["id"] for line in text.splitlines()] == ["one"]
 
+    @pytest.mark.django_db(transaction=True)
     async def test_has_no_other_form(self) -> None:
         assert (await self.asked(f"{LIST}export.xlsx")).status_code == 404
 

@@ -213,6 +213,7 @@ async def a_key(*scopes: str, tenant: str = "") -> str:
 
 
 class TestAnExport:
+    @pytest.mark.django_db(transaction=True)
     async def test_has_all_that_is_meant_in_slices_and_is_written_down(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -229,6 +230,7 @@ class TestAnExport:
         entry = await run_in_thread(AuditEntry.objects.get, action="task.export")
         assert "'agent': 'demo'" in entry.detail
 
+    @pytest.mark.django_db(transaction=True)
     async def test_as_csv_has_a_heading_and_no_formulas(self) -> None:
         await run_in_thread(make_task, "=1+1")
         answer = await exported(await a_key("admin:read"), format="csv")
@@ -238,6 +240,7 @@ class TestAnExport:
         assert tuple(heading) == COLUMNS
         assert line[1] == "'=1+1"
 
+    @pytest.mark.django_db(transaction=True)
     async def test_has_nothing_of_another_tenants(self) -> None:
         await run_in_thread(of, "globex", "theirs")
         await run_in_thread(of, "acme", "mine")

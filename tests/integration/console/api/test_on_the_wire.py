@@ -51,6 +51,7 @@ class TestTheWaysIn:
             'Bearer realm="a2a", error="insufficient_scope", scope="admin:read"'
         ]
 
+    @pytest.mark.django_db(transaction=True)
     async def test_is_a_name_and_a_password_of_a_group(self, client: Client, settings: Any) -> None:
         settings.A2A_BASIC = True
         alice = await run_in_thread(User.objects.create_user, "alice", password=PASSWORD)
@@ -60,6 +61,7 @@ class TestTheWaysIn:
         settings.A2A_BASIC = True  # who she is is looked at anew
         assert await listed(client, basic("alice")) == 200
 
+    @pytest.mark.django_db(transaction=True)
     async def test_by_a_password_shows_the_tenants_that_a_session_of_the_user_would(
         self, client: Client, settings: Any
     ) -> None:
@@ -85,6 +87,7 @@ class TestTheWaysIn:
         settings.A2A_MTLS_PEERS = "10.0.0.1"
         assert await listed(client, shown) == 401
 
+    @pytest.mark.django_db(transaction=True)
     async def test_is_a_session_before_the_certificate_of_the_connection(
         self, client: Client, settings: Any
     ) -> None:
@@ -96,6 +99,7 @@ class TestTheWaysIn:
         assert await listed(client, {**shown, "cookie": cookie}) == 200
         assert await listed(client, {"x-api-key": "x", "cookie": cookie}) == 401
 
+    @pytest.mark.django_db(transaction=True)
     async def test_is_closed_to_what_other_sites_have_a_browser_send(self, client: Client) -> None:
         key = (await run_in_thread(issue, "test", scopes=["admin:write"])).key
         task = await run_in_thread(make_task)
@@ -114,7 +118,7 @@ class TestTheWaysIn:
         assert answer.header("content-type") == "application/problem+json"
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 class TestCancelling:
     async def test_stops_the_agent_at_work(self, client: Client) -> None:
         key = (await run_in_thread(issue, "test", scopes=["admin:write", "admin:read"])).key
