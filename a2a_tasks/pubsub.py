@@ -234,11 +234,9 @@ class Subscriber:
     async def close(self) -> None:
         """Stop listening."""
         reader, self._reader = self._reader, None
-        while (
-            reader is not None and not reader.done()
-        ):  # redis-py sometimes swallows a cancellation
+        if reader is not None:
             reader.cancel()
-            await asyncio.wait({reader}, timeout=0.1)
+            await asyncio.wait({reader})
 
     async def follow(self, name: str) -> None:
         """Subscribe to a channel. Returns once Redis has confirmed it, or after a moment if it does not."""
@@ -267,12 +265,16 @@ class Subscriber:
                 await self._pubsub.unsubscribe(name)
 
     async def _read(self) -> None:
+        """Listen until this task is cancelled. redis-py sometimes swallows a cancellation, so it is looked for too."""
         while True:
             try:
                 await self._listen()
             except Exception as fault:  # noqa: BLE001 - after any failure the next connection is made
-                _unheard.warning(fault)
+                if not _is_cancelled():
+                    _unheard.warning(fault)
             self._pubsub = None
+            if _is_cancelled():
+                return
             await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _listen(self) -> None:
@@ -289,7 +291,7 @@ class Subscriber:
                 await pubsub.psubscribe(f"{prefix()}:task:*")
             self._pubsub = pubsub
             pinged = False
-            while True:
+            while not _is_cancelled():
                 message = await pubsub.get_message(timeout=SILENCE_SECONDS)
                 if message is not None:
                     self._hear(message)
@@ -318,6 +320,11 @@ class Subscriber:
             _tell_here(hint)
         else:
             self._callback(hint)
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _hint(name: str, data: str) -> Hint:

@@ -127,6 +127,18 @@ class TestBetweenProcesses:
         finally:
             await subscriber.close()
 
+    async def test_it_ends_at_the_first_cancellation_whatever_redis_does_with_it(self) -> None:
+        """redis-py swallows one that comes while it connects."""
+        for steps in range(60):
+            subscriber = Subscriber(lambda hint: None)
+            subscriber.start()
+            assert (reader := subscriber._reader) is not None
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            reader.cancel()
+            ended, _ = await asyncio.wait({reader}, timeout=pubsub.RECONNECT_SECONDS / 2)
+            assert ended, steps
+
     async def test_nonsense_on_a_channel_stops_nothing(self) -> None:
         heard: list[Any] = []
         subscriber = Subscriber(heard.append)
