@@ -234,9 +234,11 @@ class Subscriber:
     async def close(self) -> None:
         """Stop listening."""
         reader, self._reader = self._reader, None
-        if reader is not None:
+        while (
+            reader is not None and not reader.done()
+        ):  # redis-py sometimes swallows a cancellation
             reader.cancel()
-            await asyncio.wait({reader})
+            await asyncio.wait({reader}, timeout=0.1)
 
     async def follow(self, name: str) -> None:
         """Subscribe to a channel. Returns once Redis has confirmed it, or after a moment if it does not."""
