@@ -132,7 +132,8 @@ class TestBetweenProcesses:
         for steps in range(60):
             subscriber = Subscriber(lambda hint: None)
             subscriber.start()
-            assert (reader := subscriber._reader) is not None
+            reader = subscriber._reader
+            assert reader is not None
             for _ in range(steps):
                 await asyncio.sleep(0)
             reader.cancel()
