@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import httpx
 import pytest
@@ -17,8 +18,10 @@ PIECES = 60
 SEEN = (1, 2, 20)
 
 
-async def test_every_stream_goes_on_at_the_next_process(site: Host) -> None:
-    request, key = message(str(PIECES)), {"Idempotency-Key": "once"}
+async def test_every_stream_goes_on_at_the_next_process(site: Host, tmp_path: Path) -> None:
+    killed = tmp_path / "killed"  # no stream ends before
+    text = f"{PIECES} {killed}"
+    request, key = message(text), {"Idempotency-Key": "once"}
     sends = "agents/ticker/message:stream"
     async with (
         plain(site.here, "ticker") as other,
@@ -27,7 +30,7 @@ async def test_every_stream_goes_on_at_the_next_process(site: Host) -> None:
     ):
         with web(SHARED) as doomed:
             first = await streams.enter_async_context(plain(doomed.url, "ticker"))
-            torn = [await streams.enter_async_context(first.stream(str(PIECES))) for _ in SEEN]
+            torn = [await streams.enter_async_context(first.stream(text)) for _ in SEEN]
             keyed = Stream(
                 await streams.enter_async_context(
                     http.stream("POST", f"{doomed.url}/{sends}", json=request, headers=key)
@@ -39,6 +42,7 @@ async def test_every_stream_goes_on_at_the_next_process(site: Host) -> None:
             for stream in torn:
                 with pytest.raises(httpx.TransportError):
                     await stream.read()
+            killed.touch()
 
         for stream in torn:  # by the number of the last event
             async with other.resume(stream.task_id, after=stream.last) as rest:
@@ -65,11 +69,16 @@ async def test_every_stream_goes_on_at_the_next_process(site: Host) -> None:
         assert [event.number for event in whole] == list(range(2, whole[-1].number + 1))
 
 
-async def test_without_a_number_a_stream_begins_with_the_task_as_it_is(site: Host) -> None:
+async def test_without_a_number_a_stream_begins_with_the_task_as_it_is(
+    site: Host, tmp_path: Path
+) -> None:
+    resumed = tmp_path / "resumed"
     async with plain(site.here, "ticker") as first, plain(site.there, "ticker") as second:
-        async with first.stream(str(PIECES)) as stream:
+        async with first.stream(f"{PIECES} {resumed}") as stream:
             await stream.read(until=20)
         async with second.resume(stream.task_id) as rest:
+            await rest.read(until=1)
+            resumed.touch()
             begun, *events = await rest.read()
         task = await second.get(stream.task_id)
         assert folded(begun.said["task"], events).items() <= task.items()

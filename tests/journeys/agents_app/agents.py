@@ -33,15 +33,18 @@ class Journey(Agent, abstract=True):
 
 
 class Ticker(Journey):
-    """`N`: one artifact in N pieces, piece i saying `#i;`, one every 50 ms."""
+    """`N [PATH]`: one artifact in N pieces, piece i saying `#i;`, one every 50 ms; the last one when the file is there."""
 
     name = "Ticker"
 
     async def run(self, turn: Turn) -> AsyncIterator[Any]:
         """Tick."""
-        page, last = turn.stream("ticks"), int(turn.text) - 1
+        number, *path = turn.text.split()
+        page, last = turn.stream("ticks"), int(number) - 1
         for i in range(last + 1):
             await asyncio.sleep(0.05)
+            while i == last and path and not Path(path[0]).exists():  # noqa: ASYNC110, ASYNC240 - the test makes it
+                await asyncio.sleep(0.05)
             yield page.write(f"#{i};", last=i == last)
 
 
