@@ -8,21 +8,28 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from django.db import connection, transaction
+from django.test import override_settings
 
 __all__ = ["locked"]
 
 
 @asynccontextmanager
-async def locked(table: str) -> AsyncIterator[None]:
-    """Nobody else gets at the table, not even to read (PostgreSQL)."""
+async def locked(table: str, seconds: float | None = None) -> AsyncIterator[None]:
+    """Nobody else gets at the table, not even to read (PostgreSQL).
+
+    Meanwhile a statement may take so many seconds, or as many as the settings say. With a short limit before and after
+    it the test itself would be refused on a busy machine.
+    """
+    limit = {} if seconds is None else {"A2A_DATABASE_SECONDS": seconds}
     let_go, held = threading.Event(), threading.Event()
-    holder = asyncio.create_task(asyncio.to_thread(_hold, table, held, let_go))
-    try:
-        assert await asyncio.to_thread(held.wait, 10), f"{table} was not locked"
-        yield
-    finally:
-        let_go.set()
-        await holder
+    with override_settings(**limit):
+        holder = asyncio.create_task(asyncio.to_thread(_hold, table, held, let_go))
+        try:
+            assert await asyncio.to_thread(held.wait, 10), f"{table} was not locked"
+            yield
+        finally:
+            let_go.set()
+            await holder
 
 
 def _hold(table: str, held: threading.Event, let_go: threading.Event) -> None:

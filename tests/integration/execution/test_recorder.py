@@ -435,13 +435,12 @@ class TestArtifacts:
 @pytest.mark.backend("stack")
 class TestWithoutADatabase:
     async def test_what_was_certainly_not_written_is_written_when_the_database_is_back(
-        self, settings: Any, transactions: Transactions, monkeypatch: pytest.MonkeyPatch
+        self, transactions: Transactions, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        settings.A2A_DATABASE_SECONDS = 0.1
         refused: list[BaseException] = []
         monkeypatch.setattr(store_db._outage, "warning", refused.append)
         run = await taken()
-        async with locked("a2a_tasks_event"):
+        async with locked("a2a_tasks_event", 0.1):
             writing = asyncio.create_task(recorded([piece("a"), None, piece("b", last=True)], run))
             await until(lambda: len(refused) > 1)
         await asyncio.wait_for(writing, 10)

@@ -669,13 +669,12 @@ class TestLeases:
     ) -> None:
         """And the grace after it: another process may have its task by then, and cannot tell this one."""
         settings.A2A_LEASE_SECONDS = 0.6
-        settings.A2A_DATABASE_SECONDS = 0.1
         stopped = asyncio.Event()
         with playing(until_stopped(stopped)) as agent:
             await due(agent.slug)
             async with runner():
                 await until(lambda: status_is("working"))
-                async with locked("a2a_tasks_run"):
+                async with locked("a2a_tasks_run", 0.1):
                     await asyncio.wait_for(stopped.wait(), 10)
 
     @pytest.mark.django_db(transaction=True)
@@ -684,14 +683,13 @@ class TestLeases:
         self, settings: Any
     ) -> None:
         settings.A2A_LEASE_SECONDS = 0.6
-        settings.A2A_DATABASE_SECONDS = 0.1
         begun: list[int] = []
 
         with playing(partial(hanging_once, begun)) as agent:
             result = await due(agent.slug)
             async with runner() as made:
                 await until(lambda: begun)
-                async with locked("a2a_tasks_run"):
+                async with locked("a2a_tasks_run", 0.1):
                     await until(lambda: result.run not in made._carried)
                 await until(lambda: status_is("completed"))
         row = await run_in_thread(Run.objects.get)
@@ -724,7 +722,6 @@ class TestLeases:
         self, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings.A2A_LEASE_SECONDS = 0.6
-        settings.A2A_DATABASE_SECONDS = 0.1
         begun: list[int] = []
         give_back = runs.hand_back
 
@@ -738,7 +735,7 @@ class TestLeases:
             monkeypatch.setattr(runs, "hand_back", after_others)
             async with runner() as made:
                 await until(lambda: begun)
-                async with locked("a2a_tasks_run"):
+                async with locked("a2a_tasks_run", 0.1):
                     await until(lambda: result.run not in made._carried)
                 await until(lambda: status_is("completed"))
                 await until(lambda: not made._leases.owed)
@@ -753,7 +750,6 @@ class TestLeases:
     ) -> None:
         """Stopped, its task could only fail."""
         settings.A2A_LEASE_SECONDS = 0.6
-        settings.A2A_DATABASE_SECONDS = 0.1
         begun, go = asyncio.Event(), asyncio.Event()
 
         async def run(turn: Turn) -> str:
@@ -766,7 +762,7 @@ class TestLeases:
             async with runner() as made:
                 await asyncio.wait_for(begun.wait(), 10)
                 carried = made._carried[result.run]
-                async with locked("a2a_tasks_run"):
+                async with locked("a2a_tasks_run", 0.1):
                     since = time.monotonic()
                     await until(lambda: carried.is_unknown and time.monotonic() > since + 2)
                 go.set()
@@ -925,10 +921,7 @@ class TestLeases:
 
     @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
-    async def test_what_a_turn_reads_is_waited_for_while_the_database_is_away(
-        self, settings: Any
-    ) -> None:
-        settings.A2A_DATABASE_SECONDS = 0.2
+    async def test_what_a_turn_reads_is_waited_for_while_the_database_is_away(self) -> None:
         ready, away = asyncio.Event(), asyncio.Event()
 
         async def run(turn: Turn) -> str:
@@ -942,7 +935,7 @@ class TestLeases:
                 task = await client.begin()
                 await asyncio.wait_for(ready.wait(), 10)
                 await until(lambda: client_state(client, task.id, "working"))
-                async with locked("a2a_tasks_message"):
+                async with locked("a2a_tasks_message", 0.2):
                     away.set()
                     with pytest.raises(Overloaded):  # the reading has been refused meanwhile
                         await run_in_thread(Message.objects.count)
