@@ -267,7 +267,10 @@ class Subscriber:
                 await self._pubsub.unsubscribe(name)
 
     async def _read(self) -> None:
-        """Listen until this task is cancelled. redis-py sometimes swallows a cancellation, so it is looked for too."""
+        """Listen until this task is cancelled.
+
+        redis-py sometimes swallows the CancelledError, so the task is asked too whether it was cancelled.
+        """
         while True:
             try:
                 await self._listen()

@@ -263,7 +263,10 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 
     @cache
     def make_function() -> None:
-        """PostgreSQL plans a function once for each connection. There may be no database before the first test that commits."""
+        """Make the function that empties the tables: PostgreSQL plans it once for each connection.
+
+        It is made when it is first needed: in a run of tests with processes only, there is no database before.
+        """
         body = "; ".join(deletes)
         with connection.cursor() as cursor:
             cursor.execute(
@@ -441,10 +444,12 @@ def pytest_runtest_teardown(
     from django.db import connection  # noqa: PLC0415 - only once Django is set up
     from pytest_django.plugin import blocking_manager_key  # noqa: PLC0415 - the same
 
-    tables = [table for table in _tables() if THOROUGH and "_audit" not in table]
+    tables = ["a2a_tasks_task"]
+    if THOROUGH:
+        tables = [table for table in _tables() if "_audit" not in table]
     looks = (
         f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table})"  # noqa: S608 - Django's own names
-        for table in tables or ["a2a_tasks_task"]
+        for table in tables
     )
     with item.config.stash[blocking_manager_key].unblock(), connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(looks))

@@ -58,7 +58,7 @@ def inline_store() -> Iterator[None]:
                 try:
                     return tried(work, *args, **kwargs)
                 except DatabaseError:
-                    raise  # PostgreSQL goes on after a rollback alone
+                    raise  # after a failed statement PostgreSQL takes no other one before a rollback
                 except Exception as fault:  # noqa: BLE001 - raised below
                     refused = fault  # what it wrote without a transaction stays, as in production
             raise refused
@@ -74,7 +74,7 @@ def inline_store() -> Iterator[None]:
     own.inc_thread_sharing()
     try:
         with (
-            # Django's handlers close a connection without autocommit; its test client keeps them from it too
+            # Django's handlers close a connection that is not in autocommit mode. Django's test client prevents that too.
             mock.patch.object(own, "close_if_unusable_or_obsolete", _nothing),
             mock.patch.object(db, "drop_dead_connection", _nothing),
             mock.patch.object(db, "await_no_longer_than_asked", _nothing),

@@ -128,7 +128,7 @@ class TestWhatWasNotGranted:
             assert looked_again == looked
             assert len(looked) >= 1
 
-    # What is compared are statements, with the savepoints they have in production.
+    # The test compares SQL statements. A test that is rolled back has savepoints among them that production does not have.
     @pytest.mark.django_db(transaction=True)
     @pytest.mark.parametrize(
         "headers",

@@ -17,8 +17,8 @@ __all__ = ["locked"]
 async def locked(table: str, seconds: float | None = None) -> AsyncIterator[None]:
     """Nobody else gets at the table, not even to read (PostgreSQL).
 
-    Meanwhile a statement may take so many seconds, or as many as the settings say. With a short limit before and after
-    it the test itself would be refused on a busy machine.
+    In the block a statement may take this many seconds, by default as many as the settings say. A short limit that also
+    held before and after the block would end statements of the test itself on a busy machine.
     """
     limit = {} if seconds is None else {"A2A_DATABASE_SECONDS": seconds}
     let_go, held = threading.Event(), threading.Event()
