@@ -723,23 +723,30 @@ class TestLeases:
     ) -> None:
         settings.A2A_LEASE_SECONDS = 0.6
         begun: list[int] = []
+        taken_back = asyncio.Event()
         give_back = runs.hand_back
+
+        async def run(turn: Turn) -> str:
+            begun.append(turn.attempt)
+            await (asyncio.Event() if turn.attempt == 1 else taken_back).wait()
+            return "x"
 
         def after_others(tokens: Any, *, tried: Any) -> None:
             expire(result.run)
             assert runs.reclaim_expired(max_attempts=3) == 1
             give_back(tokens, tried=tried)
 
-        with playing(partial(hanging_once, begun)) as agent:
+        with playing(run) as agent:
             result = await due(agent.slug)
             monkeypatch.setattr(runs, "hand_back", after_others)
             async with runner() as made:
                 await until(lambda: begun)
                 async with locked("a2a_tasks_run", 0.1):
                     await until(lambda: result.run not in made._carried)
-                await until(lambda: status_is("completed"))
-                await until(lambda: not made._leases.owed)
+                await until(lambda: len(begun) == 2 and not made._leases.owed)
                 monkeypatch.setattr(runs, "hand_back", give_back)
+                taken_back.set()
+                await until(lambda: status_is("completed"))
         row = await run_in_thread(Run.objects.get)
         assert (begun, row.attempt, row.deaths) == ([1, 2], 2, 0)
 
