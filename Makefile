@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --
 # What runs on SQLite: what needs no database, and what the store has a second implementation for (docs/testing.md).
 ON_SQLITE := tests/unit tests/integration/store tests/integration/execution tests/integration/streaming tests/integration/frameworks \
 	$(addprefix tests/integration/console/,audit diagnosis privacy search statistics usage) \
-	tests/journeys/test_smoke.py tests/journeys/test_an_agent_of_a_framework_dies.py $(addprefix tests/campaigns/,browser/test_smoke.py server/test_smoke.py)
+	$(addprefix tests/journeys/,test_smoke.py test_a_restart_loses_nothing.py test_an_agent_of_a_framework_dies.py) $(addprefix tests/campaigns/,browser/test_smoke.py server/test_smoke.py)
 # The units are those with tests of Redis or PostgreSQL.
 ON_STACK := tests/integration tests/journeys $(wildcard tests/campaigns/*/test_smoke.py) $(shell grep -rl 'backend("stack")' tests/unit --include=test_*.py)
 
@@ -49,7 +49,7 @@ test-fast: .venv/.test ## The part of it that needs no servers, on SQLite; TESTS
 test-stack: .venv/.test ## The part on PostgreSQL, Redis and Celery; servers are found or started
 	@echo "== tests on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),$(ON_STACK)) $(ARGS)
 test-all: export TEST_THOROUGH = 1
-test-all: test test-campaigns ## Everything: the suite with all examples and cases, then the campaigns
+test-all: test test-campaigns ## All but frameworks: the suite with all examples and cases, then the campaigns
 test-campaigns: .venv/.test ## The tests of campaigns: faults, receivers, hostile requests, access, clients, browser, servers
 	@echo "== campaigns on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),tests/campaigns) $(ARGS) $(OR_NONE)
 	@echo "== campaigns on SQLite" && TEST_BACKEND=sqlite $(PYTEST) -m "backend" $(or $(TESTS),tests/campaigns) $(ARGS) $(OR_NONE)

@@ -6,13 +6,12 @@ import gc
 import os
 import re
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, wait
 from functools import cache
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import hypothesis
 import pytest
@@ -79,10 +78,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     named = {Path(each.split("::")[0]).resolve() for each in config.args}
     if not collection_path.name.startswith("test_") or collection_path in named:
         return None
-    found = FOR_ONE.search(collection_path.read_text(encoding="utf-8"))
+    text = collection_path.read_text(encoding="utf-8")
+    found = FOR_ONE.search(text)
     if found is None or (THOROUGH and found[1] == "quick_on"):
         return None
-    return found[2] != backends.backend() or None
+    has_tests_for_this = (
+        f'backend("{backends.backend()}")' in text
+    )  # a test's mark comes before that of its module
+    return (found[2] != backends.backend() and not has_tests_for_this) or None
 
 
 def pytest_report_header() -> str:
@@ -105,9 +108,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if chromium.path() is None:
         others += [item for item in items if item.get_closest_marker("chromium")]
     if not THOROUGH:
-        others += [
-            item for item in items if item.get_closest_marker("thorough") or _is_others_turn(item)
-        ]
+        others += [item for item in items if item.get_closest_marker("thorough")]
+        others += _find_turns_of_others(items)
     if pgbouncer.path() is None:
         others += [item for item in items if item.get_closest_marker("pgbouncer")]
     if nginx.path() is None:
@@ -125,16 +127,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             )
 
 
-def _is_others_turn(item: Any) -> bool:
-    """Does another test run with this value of a fixture that a mark `in_turn` names?"""
-    indices = item.callspec.indices if hasattr(item, "callspec") else {}
-    return any(
-        indices[name] % mark.kwargs["share"]
-        != crc32(item.originalname.encode()) % mark.kwargs["share"]
-        for mark in item.iter_markers("in_turn")
-        for name in mark.args
-        if name in indices
-    )
+def _find_turns_of_others(items: list[Any]) -> list[pytest.Item]:
+    """List tests with a value of a fixture that their mark `in_turn` leaves to other tests.
+
+    The values go round among the tests of a file, so that each value has a test if there are as many tests as shares.
+    """
+    found, seen = [], defaultdict[tuple[Path, str], dict[str, int]](dict)
+    for item in items:
+        indices = item.callspec.indices if hasattr(item, "callspec") else {}
+        for mark in item.iter_markers("in_turn"):
+            for name in set(mark.args) & indices.keys():
+                tests = seen[item.path, name]
+                turn = tests.setdefault(item.nodeid.partition("[")[0], len(tests))
+                if indices[name] % mark.kwargs["share"] != turn % mark.kwargs["share"]:
+                    found.append(item)
+    return found
 
 
 def _turn(item: pytest.Item) -> int:

@@ -93,7 +93,6 @@ def test_a_host_runs_from_it(wheel: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.backend("sqlite")
 def test_a_project_made_by_its_command_answers_with_a_stream(wheel: Path, tmp_path: Path) -> None:
     _run(sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv"))
     (site,) = (tmp_path / "venv").glob("lib/*/site-packages")

@@ -188,6 +188,25 @@ class TestMakefile:
         )
 
 
+@pytest.mark.checkout
+def test_what_is_for_one_backend_is_in_the_list_of_that_backend() -> None:
+    """Otherwise no command would run it."""
+    ask = "print-lists: ; @echo $(ON_SQLITE); echo $(ON_STACK)"
+    environ = {name: value for name, value in os.environ.items() if "MAKE" not in name}
+    command = ["make", "--silent", "-f", "Makefile", "-f", "-", "print-lists"]
+    printed = subprocess.check_output(command, cwd=ROOT, env=environ, input=ask, text=True)  # noqa: S603
+    lists = dict(zip(("sqlite", "stack"), map(str.split, printed.splitlines()), strict=True))
+    marks = re.compile(r'mark\.(?:backend|quick_on)\("(\w+)"\)')
+    left_out = [
+        (str(path), backend)
+        for path in (path.relative_to(ROOT) for path in ROOT.glob("tests/*/**/test_*.py"))
+        for backend in set(marks.findall(text(str(path))))
+        if not any(path.is_relative_to(listed) for listed in lists[backend])
+        and path.parts[1] != "campaigns"  # test-campaigns runs all of them
+    ]
+    assert left_out == []
+
+
 def made_by_ci(tmp_path: Path, began: int = 0) -> list[str]:
     """What CI makes on a machine on which everything is quick, or has taken so many seconds already."""
     make, told = tmp_path / "make", tmp_path / "told"
@@ -237,7 +256,7 @@ class TestCI:
         assert all(made.startswith("test-campaigns TESTS=tests/campaigns/") for made in campaigns)
 
     def test_begins_no_campaign_that_may_not_end_in_time(self, tmp_path: Path) -> None:
-        short = made_by_ci(tmp_path, began=22 * 60)
+        short = made_by_ci(tmp_path, began=42 * 60)
         assert "test-campaigns TESTS=tests/campaigns/policy" in short
         assert "test-campaigns TESTS=tests/campaigns/outages" not in short
 

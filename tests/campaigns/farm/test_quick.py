@@ -12,7 +12,7 @@ from tests.campaigns.faultlab.verdict import nothing_was_lost
 
 pytestmark = pytest.mark.backend("stack")
 #: What hangs, floods, breaks, refuses, redirects, flaps, asks to wait, is nobody, and changes its mind.
-KINDS = (5, 8, 12, 16, 17, 18, 22, 23, 24, 25, 27, 30, 34, 35, 36)
+KINDS = (5, 7, 8, 12, 16, 17, 18, 22, 23, 24, 25, 27, 30, 34, 35, 36)
 
 
 @pytest.fixture(scope="module")

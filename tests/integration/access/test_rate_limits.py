@@ -146,7 +146,6 @@ def retry_after(response: Response) -> int:
     return int(text)
 
 
-@pytest.mark.in_turn("wire", share=3)
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 async def test_every_wire_says_429_and_when_to_come_again(wire: Wire, settings: Any) -> None:
     settings.A2A_RATE_PER_CALLER = "1/m"

@@ -17,7 +17,7 @@ from a2a_tasks.bindings.grpc.call_request import call_request
 from a2a_tasks.execution.secrets import url_of
 from tests.support.bindings.client import Client
 
-pytestmark = [pytest.mark.usefixtures("host"), pytest.mark.quick_on("sqlite")]
+pytestmark = pytest.mark.usefixtures("host")
 
 
 @pytest.fixture(autouse=True)

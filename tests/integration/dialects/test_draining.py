@@ -14,7 +14,7 @@ from tests.support.agents_under_test import playing
 from tests.support.bindings.client import Client
 from tests.support.dialects.clients import WIRES, Refused, Wire
 
-pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("wire", share=4)]
+pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("wire", share=2)]
 
 
 @pytest.fixture(autouse=True)

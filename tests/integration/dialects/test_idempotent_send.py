@@ -13,7 +13,7 @@ from a2a_tasks.store.db import run_in_thread
 from tests.support.bindings.client import Client, Response
 from tests.support.dialects.clients import WIRES, JsonRpc, Piece, Wire
 
-pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("repeating", share=4)]
+pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("repeating", share=2)]
 
 
 @dataclass
