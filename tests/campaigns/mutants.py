@@ -1,9 +1,10 @@
 """Mutation sampling: how many small mistakes in the code does the suite notice?
 
 `python -m tests.campaigns.mutants` (`make mutants`) draws mistakes (a comparison turned round, a statement left out, a
-constant off by one) in functions of `protocol`, `store`, `access` and `a2a_push`. It runs units and integration once to
+constant off by one) in functions of `protocol`, `store`, `access`, `a2a_push` and `a2a_console`. It runs units and integration once to
 learn which tests reach the changed statements. Then it runs these tests, fastest first, with each mistake in turn. A
-mistake that no test notices has survived.
+mistake that no test notices has survived. Only a failed test notices a mistake, or tests that do not end; a test that
+also fails without a mistake does not count.
 
 A process is forked for each mistake after the tests are collected, and the code object of the one changed function is
 replaced in it. Nothing is written to the checkout, and Django is set up once. Mistakes that only other processes reach
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import ast
 import builtins
+import contextlib
 import gc
 import importlib
 import json
@@ -36,12 +38,14 @@ from typing import Any
 
 import pytest
 
+from tests.servers import with_path
+
 ROOT = Path.cwd()
 AREAS = ("a2a_tasks/protocol", "a2a_tasks/store", "a2a_tasks/access", "a2a_push", "a2a_console")
 #: Folders in them that are pages and commands.
 LEFT_OUT = {"migrations", "management", "admin", "api"}
 #: Rooms of the console that read and write tables in their own way on each backend.
-STORED = ("audit", "diagnosis", "privacy", "search", "statistics")
+STORED = ("audit", "diagnosis", "privacy", "search", "statistics", "usage")
 #: Backend, and the tests that are run on it.
 RUNS = (
     (
@@ -56,7 +60,7 @@ RUNS = (
     ),
     ("stack", ["tests/integration"]),
 )
-#: Seconds that the tests of one mistake may take. Longer counts as noticed: so would a hang be.
+#: Seconds that the tests of one mistake may take. A test that hangs is failed by pytest before.
 MAX_SECONDS = 240
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Eq: ast.NotEq,
@@ -288,6 +292,9 @@ class Kill:
 
     def __init__(self, jobs: list[Mistake], out: str) -> None:
         self.jobs, self.out = jobs, out
+        #: Tests that pass without a mistake, and those that do not.
+        self.sound: set[str] = set()
+        self.unsound: set[str] = set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -305,7 +312,7 @@ class Kill:
                     (seconds, name) for name, seconds in job["tests"].items() if name in by_id
                 )
                 begun = time.monotonic()
-                verdict, by = self._run(session, job, [by_id[name] for _, name in tests])
+                verdict, by = self._judge(session, job, {name: by_id[name] for _, name in tests})
                 out.write(
                     json.dumps(
                         {
@@ -321,9 +328,24 @@ class Kill:
                 out.flush()
         return True
 
-    def _run(
-        self, session: pytest.Session, job: Mistake, items: list[pytest.Item]
+    def _judge(
+        self, session: pytest.Session, job: Mistake, items: dict[str, pytest.Item]
     ) -> tuple[str, str]:
+        """Run the tests until one notices the mistake that passes without it."""
+        while True:
+            for name in self.unsound:
+                items.pop(name, None)
+            verdict, by = self._run(session, job, list(items.values()))
+            if verdict == "noticed" and by not in self.sound:
+                alone, _ = self._run(session, None, [items[by]])
+                (self.sound if alone == "survived" else self.unsound).add(by)
+            if by not in self.unsound:
+                return verdict, by
+
+    def _run(
+        self, session: pytest.Session, job: Mistake | None, items: list[pytest.Item]
+    ) -> tuple[str, str]:
+        """Run the tests with a mistake, or without one. Returns a verdict and the test that noticed it, or the reason."""
         if not items:
             return "not reached", ""
         read, write = os.pipe()
@@ -338,19 +360,20 @@ class Kill:
             if done:
                 said = os.read(read, 10_000).decode(errors="replace")
                 os.close(read)
-                return (
-                    ("survived", "")
-                    if os.waitstatus_to_exitcode(status) == 0
-                    else ("noticed", said)
-                )
+                with contextlib.suppress(ProcessLookupError):  # what a failed test has started
+                    os.killpg(pid, signal.SIGKILL)
+                if os.waitstatus_to_exitcode(status) == 0:
+                    return "survived", ""
+                is_test = any(said == item.nodeid for item in items)
+                return "noticed" if is_test else "not tried", said
             time.sleep(0.02)
         os.killpg(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         os.close(read)
-        return "noticed", "took too long"
+        return "not tried", "took too long"
 
     def _child(
-        self, session: pytest.Session, job: Mistake, items: list[pytest.Item], write: int
+        self, session: pytest.Session, job: Mistake | None, items: list[pytest.Item], write: int
     ) -> None:
         code = 1
         try:
@@ -358,7 +381,8 @@ class Kill:
             for descriptor in (0, 1, 2):
                 os.dup2(quiet, descriptor)
             own_database()
-            replace([job], hits=False)
+            if job is not None:
+                replace([job], hits=False)
             session.items = items
             session.config.option.maxfail = 1
             for index, item in enumerate(items):
@@ -375,17 +399,19 @@ class Kill:
 
 
 def own_database() -> None:
-    """Give this process a copy of the database that its parent made."""
+    """Give this process, and those it starts, a copy of the database that its parent made."""
     from django.db import connections  # noqa: PLC0415
 
     connection = connections["default"]
     settings = connection.settings_dict
     old = settings["NAME"]
     if connection.vendor == "sqlite":
-        new = str(Path(str(old)).with_name("mutant.sqlite3"))
-        for ending in ("-wal", "-shm"):
-            Path(new + ending).unlink(missing_ok=True)
+        folder = Path(str(old)).parent / "mutant"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        new = str(folder / Path(str(old)).name)
         shutil.copy(old, new)
+        os.environ["VAR_DIR"] = str(folder)
     else:
         import psycopg  # noqa: PLC0415
 
@@ -399,6 +425,7 @@ def own_database() -> None:
         ) as server:
             server.execute(f'drop database if exists "{new}" with (force)'.encode())
             server.execute(f'create database "{new}" template "{old}"'.encode())
+        os.environ["DATABASE_URL"] = with_path(os.environ["DATABASE_URL"], new)
     settings["NAME"] = new
     settings["TEST"]["NAME"] = new
 
