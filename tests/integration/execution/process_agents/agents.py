@@ -417,20 +417,27 @@ def asking(turn: Turn) -> Iterator[Any]:
 
 
 async def side_by_side(turn: Turn) -> str:
-    """Take two steps that use a model, beside a slow one that waits for the test."""
+    """Take two steps that use a model, beside a slow one that began before them and waits for the test."""
+    slow_began = asyncio.Event()
 
     async def ask() -> None:
         await turn.usage(model="m")
 
     async def work() -> None:
         (place(turn) / f"slow, {len(list(place(turn).glob('slow*'))) + 1}").touch()
+        slow_began.set()
         await asyncio.to_thread(wait_for, place(turn) / "go")
 
+    async def take_slow() -> None:
+        await turn.step("slow", work)
+        slow_began.set()  # its result is known already in the second attempt
+
     async def ask_twice() -> None:
+        await slow_began.wait()
         await turn.step("one", ask)
         await turn.step("two", ask)
 
-    await asyncio.gather(ask_twice(), turn.step("slow", work))
+    await asyncio.gather(ask_twice(), take_slow())
     return "done"
 
 
