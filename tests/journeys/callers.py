@@ -92,7 +92,7 @@ async def talks(way: Way, held: Holding) -> None:
         assert said(*task.artifacts) == text
         assert await there.get(task.id) == task
         assert last_state(await here.stream("chunks 3")) == S.TASK_STATE_COMPLETED
-        slow = await here.start("slow 0.3")
+        slow = await here.start("slow 1.5")
         assert last_state(await there.subscribe(slow.id)) == S.TASK_STATE_COMPLETED
         asked = await here.send("ask who")
         assert (await there.cancel(asked.id)).status.state == S.TASK_STATE_CANCELED

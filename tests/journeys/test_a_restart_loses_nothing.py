@@ -13,13 +13,22 @@ from tests.journeys.fixtures import Ask
 from tests.journeys.hosts import QUICK, web
 from tests.journeys.pids import gone, pid_of
 from tests.journeys.secrets import SECRET, hand_over, is_nowhere
-from tests.journeys.waiting import PATIENCE
-from tests.journeys.wire import plain
+from tests.journeys.waiting import PATIENCE, eventually
+from tests.journeys.wire import Plain, plain
 
 pytestmark = pytest.mark.backend("sqlite")
 TASKS = 20
-DONE, WORKING = "TASK_STATE_COMPLETED", "TASK_STATE_WORKING"
+DONE = "TASK_STATE_COMPLETED"
 ENVIRON = {**QUICK, "A2A_DRAIN_SECONDS": "1"}
+
+
+async def is_between_steps(client: Plain, task: str) -> None:
+    """Wait until its first step is stored: the agent says so."""
+
+    async def look() -> bool:
+        return "Between." in str((await client.get(task))["status"])
+
+    await eventually(look, f"{task} is between its steps")
 
 
 async def test_every_task_completes_after_a_restart(ask: Ask, tmp_path: Path) -> None:
@@ -36,7 +45,7 @@ async def test_every_task_completes_after_a_restart(ask: Ask, tmp_path: Path) ->
             held = await other.start(str(locked))
             pid = await pid_of(locked)
             tasks = [await steps.start(str(tmp_path / f"step-{n}")) for n in range(TASKS)]
-            await asyncio.gather(*(steps.until(task, WORKING) for task in tasks))
+            await asyncio.gather(*(is_between_steps(steps, task) for task in tasks))
         host.process.kill()
         await gone(pid)
 

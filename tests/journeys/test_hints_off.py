@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.hosts import QUICK, Web, together, web, worker
+from tests.journeys.hosts import QUEUES, QUICK, Web, together, web, worker
 from tests.journeys.trace import Trace
 from tests.journeys.wire import folded, plain
 
@@ -22,8 +22,8 @@ NEITHER = ({"CELERY_BROKER_URL": NOWHERE, "REDIS_URL": ""}, {"REDIS_URL": ""})
 def hard_of_hearing(of_web: Mapping[str, str], of_worker: Mapping[str, str]) -> Iterator[str]:
     """A web process and a worker that hear less of each other than they should."""
     with ExitStack() as running:
-        sides = web({**QUICK, **of_web}), worker(9, {**QUICK, **of_worker})
-        served, *_ = together(running, *sides)
+        deaf = worker(9, {**QUICK, **of_worker}, queues=f"{QUEUES},deaf")
+        served, *_ = together(running, web({**QUICK, **of_web}), deaf)
         assert isinstance(served, Web)
         yield served.url
 
@@ -57,7 +57,7 @@ async def test_everything_completes_by_polling(url: str) -> None:
 
 async def test_a_cancelled_agent_is_stopped_by_the_heartbeat(url: str, tmp_path: Path) -> None:
     trace = Trace(tmp_path / "trace")
-    async with plain(url, "witness") as client:
+    async with plain(url, "deaf-witness") as client:
         task = await client.start(str(trace.path))
         await trace.of("began")
         await client.cancel(task)

@@ -26,6 +26,7 @@ LAST_WORDS = """
 import django
 django.setup()
 from a2a_tasks import pubsub
+pubsub.LAST_SECONDS = pubsub.PATIENCE_SECONDS = 30.0
 pubsub.publish(pubsub.OverridesChanged())
 """
 
@@ -127,8 +128,11 @@ class TestBetweenProcesses:
         finally:
             await subscriber.close()
 
-    async def test_it_ends_at_the_first_cancellation_whatever_redis_does_with_it(self) -> None:
+    async def test_it_ends_at_the_first_cancellation_whatever_redis_does_with_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """redis-py swallows one that comes while it connects."""
+        monkeypatch.setattr(pubsub, "RECONNECT_SECONDS", 60.0)
         for steps in range(60):
             subscriber = Subscriber(lambda hint: None)
             subscriber.start()

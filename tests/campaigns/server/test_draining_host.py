@@ -52,7 +52,7 @@ def terminate(site: Web) -> None:
 def test_a_stream_ends_as_a_whole_one_and_says_that_the_task_goes_on(
     host: Callable[..., Web],
 ) -> None:
-    site = host("1")
+    site = host("4")  # it must still be there for the second request
     with closing(connection(site)) as client:
         stream = ask(client, "stream", "sleep 60")
         first = stream.readline()

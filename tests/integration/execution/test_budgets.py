@@ -29,6 +29,7 @@ from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import Task
 from a2a_tasks.store import budgets
 from a2a_tasks.store import db as store_db
+from a2a_tasks.store.backend import sessions
 from a2a_tasks.store.db import run_in_thread
 from tests.integration.access.statements import statements
 from tests.integration.execution.outage import locked
@@ -270,7 +271,8 @@ class TestTime:
     async def test_during_an_outage_is_counted_later_and_the_run_goes_on(
         self, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        settings.A2A_DATABASE_SECONDS = 0.5
+        monkeypatch.setattr(sessions, "SHARE_OF_LOCKS", 0.15)
+        settings.A2A_DATABASE_SECONDS = 3.0
         refused: list[BaseException] = []
         monkeypatch.setattr(store_db._outage, "warning", refused.append)
         begun, go = asyncio.Event(), asyncio.Event()

@@ -105,8 +105,8 @@ class TestAProcessThatRunsAgentsItself:
     async def test_goes_on_after_a_batch_that_took_longer_than_a_request_may(
         self, monkeypatch: pytest.MonkeyPatch, settings: Any
     ) -> None:
-        settings.A2A_DATABASE_SECONDS = 0.1
-        monkeypatch.setattr(sessions, "SILENCE_SECONDS", 0.1)
+        settings.A2A_DATABASE_SECONDS = 1.0
+        monkeypatch.setattr(sessions, "SILENCE_SECONDS", 0.25)
         monkeypatch.setattr(housekeeping, "FIRST", 0.0)
         began, end, done = threading.Event(), threading.Event(), threading.Event()
 
@@ -120,10 +120,10 @@ class TestAProcessThatRunsAgentsItself:
         async with hosting():
             await dispatch.ensure_started()
             await until(began.is_set)
-            late = time.monotonic() + 2 * sessions.longest()
+            late = time.monotonic() + sessions.longest() + 0.5
             await until(lambda: time.monotonic() > late)
             end.set()
-            await until(done.is_set, 5)
+            await until(done.is_set)
 
     async def test_tries_again_after_a_failure(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(housekeeping, "FIRST", 0.0)

@@ -345,7 +345,7 @@ class TestSteps:
             async with hosting():
                 client = Client(played)
                 texts = [f"t{n}" for n in range(40)]
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     tasks = await asyncio.gather(*map(client.send, texts))
         assert {task.status.state.word for task in tasks} == {"completed"}
 

@@ -541,14 +541,17 @@ class TestStopping:
 
 
 class TestDraining:
-    async def test_a_drain_hands_it_back_and_leaves_no_process(self, tmp_path: Path) -> None:
+    async def test_a_drain_hands_it_back_and_leaves_no_process(
+        self, tmp_path: Path, settings: Any
+    ) -> None:
+        settings.A2A_STOP_SECONDS = 600  # nothing but the drain kills it
         await due(Script.slug, queue=Script.queue, text=f"holding {tmp_path}")
         async with runner(Script.queue) as made:
             await until(lambda: status_is("working"))
             await until(lambda: [*made._processes._children])
             (child,) = made._processes._children
             await made.drain(0)
-            assert not alive(child.pid)
+            await until(lambda: not alive(child.pid))
             run = await newest()
             assert (run.status, run.attempt, run.token) == (RunStatus.QUEUED, 0, "")
         (tmp_path / "go").touch()

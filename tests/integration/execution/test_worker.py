@@ -69,7 +69,8 @@ class TestABudget:
         budgets.save(budget)
         for n in range(count):
             accept(new(f"task-{n}", text=f"{calls}", scope=scope, queue=Spender.queue))
-        environ = {**SHORT, "A2A_APPS": "tests.support.execution.neighbours"}
+        apps = {"A2A_APPS": "tests.support.execution.neighbours"}
+        environ = {**SHORT, "A2A_LEASE_SECONDS": "60", **apps}
         carried = Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
         with contextlib.ExitStack() as workers:
             for number in (1, 2, 3):
@@ -119,7 +120,7 @@ class TestWorker:
     def test_many_runs_wait_beside_each_other(self) -> None:
         for n in range(50):
             asked("sleep 1", f"task-{n}")
-        eventually(lambda: Task.objects.filter(state=TaskState.COMPLETED).count() == 50, 30)
+        eventually(lambda: Task.objects.filter(state=TaskState.COMPLETED).count() == 50, 60)
         assert len(set(Run.objects.values_list("worker", flat=True))) == 1
 
     def test_a_cancel_reaches_the_agent(self, worker: Child) -> None:

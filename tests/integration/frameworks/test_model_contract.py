@@ -309,14 +309,14 @@ class TestTrouble:
     async def test_a_model_that_never_answers_is_given_up_and_slow_words_are_no_silence(
         self, framework: ModelFramework, model: ModelServer
     ) -> None:
-        with hosted(framework.make(model), model_seconds=1.5) as agent:
+        with hosted(framework.make(model), model_seconds=2.5) as agent:
             async with hosting():
-                slow = await Client(agent).send("SLOW 0.4 + SAY 1 2 3 4 5")
+                slow = await Client(agent).send("SLOW 0.6 + SAY 1 2 3 4 5")
                 task = await Client(agent).send("NEVER")
                 await until(lambda: model.of("left"))
         assert text_of(slow) == ["1 2 3 4 5"]
         assert status_text(task) == "The model did not answer. Please try again later."
-        assert "silent for 1.5 s" in await trace()
+        assert "silent for 2.5 s" in await trace()
 
 
 class TestCancelling:

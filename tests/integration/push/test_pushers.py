@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 from pytest_django import Settings
 
+from a2a_tasks import pubsub
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.db import run_in_thread
+from tests.support.execution.waiting import until
 from tests.support.push.inbox import Inbox, inbox, pen, register, settled
 from tests.support.push.pushers import pusher
 
@@ -31,6 +33,12 @@ async def test_hears_of_events_from_other_processes_and_carries_no_runs(receiver
     await register(receiver.url())
     with pusher() as child:
         await run_in_thread(writer.state, TaskState.WORKING)
+
+        async def is_told() -> bool:  # it may not have subscribed yet
+            pubsub.publish(pubsub.Committed(writer.run.task, 2))
+            return bool(receiver.said)
+
+        await until(is_told, 30)
         await settled(1)
         await run_in_thread(writer.end)
         await settled(2)

@@ -19,6 +19,7 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import db as store_db
 from a2a_tasks.store.accept import accept_batched, accept_many
 from a2a_tasks.store.append import append_batched, append_many
+from a2a_tasks.store.backend import sessions
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.batched_call import BatchedCall
 from a2a_tasks.store.db import TransactionRefused, retry_until_answered, run_in_thread
@@ -88,9 +89,10 @@ class TestManyAtOnce:
     @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
     async def test_what_was_written_beside_a_bad_one_is_not_written_again_after_an_outage(
-        self, settings: Any
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        settings.A2A_DATABASE_SECONDS = 0.5
+        monkeypatch.setattr(sessions, "SHARE_OF_LOCKS", 0.15)
+        settings.A2A_DATABASE_SECONDS = 3.0
         good, bad, late = [Pen(await run_in_thread(held, name)) for name in ("good", "bad", "late")]
         event, row = status(TaskState.WORKING)
         batches = [

@@ -203,8 +203,11 @@ class TestAnOutage:
         assert caught.value.blame is Blame.ITSELF
         assert await run_in_thread(count, "query = 'select pg_sleep(60)' and state = 'active'") == 0
 
-    async def test_a_wait_for_a_lock_is_the_fault_of_others(self) -> None:
-        async with locked("a2a_tasks_context", 0.5):
+    async def test_a_wait_for_a_lock_is_the_fault_of_others(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sessions, "SHARE_OF_LOCKS", 0.15)
+        async with locked("a2a_tasks_context", 3.0):
             with pytest.raises(Overloaded) as caught:
                 await run_in_thread(Context.objects.count)
         assert caught.value.undone
@@ -273,11 +276,11 @@ class TestAnOutage:
             begun.set()
             return "done" if go_on.wait(30) else "late"
 
-        with override_settings(A2A_DATABASE_SECONDS=0.1):
+        with override_settings(A2A_DATABASE_SECONDS=1.0):
             with pytest.raises(Overloaded):
                 await run_in_thread(go_on.wait, 30)
             waiting = asyncio.create_task(run_to_completion(work))
-            await asyncio.to_thread(begun.wait, 10)
+            assert await asyncio.to_thread(begun.wait, 10)
             with pytest.raises(Overloaded):
                 await run_in_thread(go_on.wait, 30)  # as long again
         assert not waiting.done()

@@ -35,6 +35,7 @@ from a2a_tasks.models import (
 from a2a_tasks.protocol.lifecycle import EventKind, assemble
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import event_log, folding, purge, run_lines, task_counter
+from a2a_tasks.store.backend import sessions
 from a2a_tasks.store.cancel import cancel
 from a2a_tasks.store.db import run_here
 from a2a_tasks.store.legal_holds import lay, release
@@ -468,8 +469,11 @@ class TestWhatCannotBeRemoved:
 
     @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
-    def test_in_time_since_its_context_is_in_use_is_skipped(self, settings: Settings) -> None:
-        settings.A2A_DATABASE_SECONDS = 0.2
+    def test_in_time_since_its_context_is_in_use_is_skipped(
+        self, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sessions, "SHARE_OF_LOCKS", 0.1)
+        settings.A2A_DATABASE_SECONDS = 2.0
         kept = many(1)[0]
         many(60, owner=BOB.owner)
         with transaction.atomic():

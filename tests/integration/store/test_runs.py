@@ -173,7 +173,10 @@ class TestLockedRows:
             assert not runs.heartbeat_locked(stuck.token, carrying=5), "it is still locked"
         assert runs.heartbeat_locked(stuck.token, carrying=5)
 
-    def test_whoever_waits_for_the_row_has_it_before_a_rescuer(self) -> None:
+    def test_whoever_waits_for_the_row_has_it_before_a_rescuer(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(postgres, "LOCK_SECONDS", 10.0)
         stuck = held()
         with locked(stuck.run) as let_go:
             waiting = threading.Thread(target=let_go_when_awaited, args=(let_go,))

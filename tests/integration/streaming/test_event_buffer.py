@@ -261,7 +261,7 @@ class TestOrder:
             await asyncio.sleep(0)
             go.set()
             got: list[int] = []
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while not follower.done:
                     got += [event.number for event in await follower.next()]
         assert got == [2, 3, 4, 5]
@@ -432,7 +432,7 @@ class TestWhereEventsWereRemoved:
         """The numbers a follower gets, and in the end the number before which there are no events."""
         got: list[int] = []
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not follower.done:
                     got += [event.number for event in await follower.next()]
         except EventsRemoved as gap:

@@ -63,6 +63,14 @@ class Witness(Journey):
             note(turn.text, "ended")
 
 
+class DeafWitness(Witness):
+    """The same, for a worker that shares its queue with no other."""
+
+    slug = "deaf-witness"
+    name = "Witness of a deaf worker"
+    queue = "deaf"
+
+
 class ThreadWitness(Journey):
     """The same in a thread, which looks at `turn.cancelled` between its steps."""
 
@@ -182,7 +190,7 @@ class Hog(Doomed):
         """Say something, hold on to it, and say something again."""
         what, seconds, path = turn.text.split()
         yield turn.artifact(f"before {turn.attempt}", name=f"before {turn.attempt}")
-        await asyncio.sleep(0.5)  # the word is written
+        await turn.step("said", bool)  # what is said before a step is stored before its result
         note(path, f"began-{turn.attempt}")
         try:
             if turn.attempt == 1:

@@ -361,7 +361,7 @@ class TestTheSystemsResolver:
             raise socket.gaierror(socket.EAI_NONAME, "")
 
         monkeypatch.setattr(socket, "getaddrinfo", hanging)
-        resolver = SystemResolver(seconds=0.1, threads=1)
+        resolver = SystemResolver(seconds=1.0, threads=1)
         first = asyncio.create_task(kind_of(resolver, "hangs"))
         await asyncio.sleep(0)
         assert [await kind_of(resolver, "waits"), await first] == [FaultKind.HOST, FaultKind.DNS]

@@ -145,7 +145,7 @@ def mutated(chance: random.Random) -> bytes:
 class TestADelivery:
     @pytest.mark.parametrize("path", TAKEN)
     async def test_is_taken_by_whoever_answers_2xx(self, path: str, farm: Farm) -> None:
-        async with closing(sending(total=1.0 if path in ENDLESS else 20.0)) as sender:
+        async with closing(sending(total=3.0 if path in ENDLESS else 20.0)) as sender:
             outcome = await sender.send(request_to(farm.url(path)))
         assert isinstance(outcome, Delivered), outcome
         assert (outcome.status, outcome.excerpt) == TAKEN[path]

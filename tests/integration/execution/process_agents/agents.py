@@ -305,8 +305,8 @@ async def late(turn: Turn) -> AsyncIterator[Any]:
 
 def overtaken(turn: Turn) -> str:
     """Read, let the test change what was read, and write."""
-    with at_work(turn):
-        turn.conversation.append("log", "old").now()
+    turn.conversation.append("log", "old").now()
+    with at_work(turn):  # what the test changes now was read before
         wait_for(place(turn) / "go")
     return "done"
 
