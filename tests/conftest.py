@@ -82,10 +82,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     found = FOR_ONE.search(text)
     if found is None or (THOROUGH and found[1] == "quick_on"):
         return None
-    has_tests_for_this = (
-        f'backend("{backends.backend()}")' in text
-    )  # a test's mark comes before that of its module
-    return (found[2] != backends.backend() and not has_tests_for_this) or None
+    backend = backends.backend()
+    # The mark of a test counts more than that of its module.
+    return (found[2] != backend and f'backend("{backend}")' not in text) or None
 
 
 def pytest_report_header() -> str:

@@ -1,10 +1,10 @@
 """Mutation sampling: how many small mistakes in the code does the suite notice?
 
 `python -m tests.campaigns.mutants` (`make mutants`) draws mistakes (a comparison turned round, a statement left out, a
-constant off by one) in functions of `protocol`, `store`, `access`, `a2a_push` and `a2a_console`. It runs units and integration once to
-learn which tests reach the changed statements. Then it runs these tests, fastest first, with each mistake in turn. A
-mistake that no test notices has survived. Only a failed test notices a mistake, or tests that do not end; a test that
-also fails without a mistake does not count.
+constant off by one) in functions of `protocol`, `store`, `access`, `a2a_push` and `a2a_console`. It runs units and
+integration once to learn which tests reach the changed statements. Then it runs these tests, fastest first, with each
+mistake in turn. A mistake is noticed if a test fails that passes without it, and has survived if all tests pass. If the
+tests of a mistake take too long, the mistake counts as not tried.
 
 A process is forked for each mistake after the tests are collected, and the code object of the one changed function is
 replaced in it. Nothing is written to the checkout, and Django is set up once. Mistakes that only other processes reach
@@ -292,7 +292,7 @@ class Kill:
 
     def __init__(self, jobs: list[Mistake], out: str) -> None:
         self.jobs, self.out = jobs, out
-        #: Tests that pass without a mistake, and those that do not.
+        #: Tests that failed with a mistake: those that pass without it, and those that do not.
         self.sound: set[str] = set()
         self.unsound: set[str] = set()
 
@@ -331,7 +331,7 @@ class Kill:
     def _judge(
         self, session: pytest.Session, job: Mistake, items: dict[str, pytest.Item]
     ) -> tuple[str, str]:
-        """Run the tests until one notices the mistake that passes without it."""
+        """Run the tests with the mistake. If one fails that also fails without it, leave it out and run the others again."""
         while True:
             for name in self.unsound:
                 items.pop(name, None)

@@ -171,6 +171,23 @@ class TestMakefile:
     def test_a_missing_python_is_refused_in_words(self, tmp_path: Path) -> None:
         assert "Install Python 3.11 or newer" in self.make_venv(tmp_path, tmp_path / "nothing")
 
+    @pytest.mark.checkout
+    def test_what_is_for_one_backend_is_in_the_list_of_that_backend(self) -> None:
+        """Otherwise no command would run it. `make test-campaigns` runs all files of its folder."""
+        ask = "print-lists: ; @echo $(ON_SQLITE); echo $(ON_STACK)"
+        printed = self.make(["make", "-s", "-f", "Makefile", "-f", "-", "print-lists"], ask).stdout
+        lists = dict(zip(("sqlite", "stack"), map(str.split, printed.splitlines()), strict=True))
+        marks = re.compile(r'mark\.(?:backend|quick_on)\("(\w+)"\)')
+        paths = (path.relative_to(ROOT) for path in ROOT.glob("tests/*/**/test_*.py"))
+        left_out = [
+            (str(path), backend)
+            for path in paths
+            if path.parts[1] != "campaigns"
+            for backend in set(marks.findall(text(str(path))))
+            if not any(path.is_relative_to(listed) for listed in lists[backend])
+        ]
+        assert left_out == []
+
     def make_venv(self, directory: Path, python: Path) -> str:
         """Let make fail in the directory, and return what it said."""
         made = self.make(
@@ -180,31 +197,14 @@ class TestMakefile:
         assert not (directory / ".venv").exists()
         return made.stdout + made.stderr
 
-    def make(self, command: list[str | Path]) -> subprocess.CompletedProcess[str]:
-        """Run make as from a shell, also when these tests were started by make."""
+    def make(
+        self, command: Sequence[str | Path], rules: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """Run make as from a shell, also when these tests were started by make. `rules` is its standard input."""
         environ = {name: value for name, value in os.environ.items() if "MAKE" not in name}
         return subprocess.run(  # noqa: S603
-            command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False
+            command, cwd=ROOT, env=environ, input=rules, capture_output=True, text=True, check=False
         )
-
-
-@pytest.mark.checkout
-def test_what_is_for_one_backend_is_in_the_list_of_that_backend() -> None:
-    """Otherwise no command would run it."""
-    ask = "print-lists: ; @echo $(ON_SQLITE); echo $(ON_STACK)"
-    environ = {name: value for name, value in os.environ.items() if "MAKE" not in name}
-    command = ["make", "--silent", "-f", "Makefile", "-f", "-", "print-lists"]
-    printed = subprocess.check_output(command, cwd=ROOT, env=environ, input=ask, text=True)  # noqa: S603
-    lists = dict(zip(("sqlite", "stack"), map(str.split, printed.splitlines()), strict=True))
-    marks = re.compile(r'mark\.(?:backend|quick_on)\("(\w+)"\)')
-    left_out = [
-        (str(path), backend)
-        for path in (path.relative_to(ROOT) for path in ROOT.glob("tests/*/**/test_*.py"))
-        for backend in set(marks.findall(text(str(path))))
-        if not any(path.is_relative_to(listed) for listed in lists[backend])
-        and path.parts[1] != "campaigns"  # test-campaigns runs all of them
-    ]
-    assert left_out == []
 
 
 def made_by_ci(tmp_path: Path, began: int = 0) -> list[str]:

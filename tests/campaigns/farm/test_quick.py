@@ -11,7 +11,7 @@ from tests.campaigns.farm.lab import FarmLab, plan
 from tests.campaigns.faultlab.verdict import nothing_was_lost
 
 pytestmark = pytest.mark.backend("stack")
-#: What hangs, floods, breaks, refuses, redirects, flaps, asks to wait, is nobody, and changes its mind.
+#: What hangs, answers a byte a second, floods, breaks, refuses, redirects, flaps, asks to wait, is nobody, and changes its mind.
 KINDS = (5, 7, 8, 12, 16, 17, 18, 22, 23, 24, 25, 27, 30, 34, 35, 36)
 
 

@@ -1,4 +1,4 @@
-"""A database that does not answer, for as long as a block lasts."""
+"""An outage of the database for tests: a table that is locked for the time of a block."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["locked"]
 
 @asynccontextmanager
 async def locked(table: str, seconds: float | None = None) -> AsyncIterator[None]:
-    """Nobody else gets at the table, not even to read (PostgreSQL).
+    """Lock the table: no other session can read or write it (PostgreSQL).
 
-    In the block a statement may take this many seconds, by default as many as the settings say. A short limit that also
-    held before and after the block would end statements of the test itself on a busy machine.
+    `seconds`: the time limit of a statement in the block; by default that of the settings. It applies in the block only,
+    because on a busy machine a short limit would also end statements of the test itself.
     """
     limit = {} if seconds is None else {"A2A_DATABASE_SECONDS": seconds}
     let_go, held = threading.Event(), threading.Event()

@@ -203,11 +203,9 @@ class TestAnOutage:
         assert caught.value.blame is Blame.ITSELF
         assert await run_in_thread(count, "query = 'select pg_sleep(60)' and state = 'active'") == 0
 
-    async def test_a_wait_for_a_lock_is_the_fault_of_others(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(sessions, "SHARE_OF_LOCKS", 0.15)
-        async with locked("a2a_tasks_context", 3.0):
+    async def test_a_wait_for_a_lock_is_the_fault_of_others(self) -> None:
+        # The limits of a wait and of a statement are 10 % apart, which must be enough on a busy machine.
+        async with locked("a2a_tasks_context", 4.0):
             with pytest.raises(Overloaded) as caught:
                 await run_in_thread(Context.objects.count)
         assert caught.value.undone

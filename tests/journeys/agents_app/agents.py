@@ -64,7 +64,7 @@ class Witness(Journey):
 
 
 class DeafWitness(Witness):
-    """The same, for a worker that shares its queue with no other."""
+    """The same, on a queue of its own: no worker of other stories takes its runs."""
 
     slug = "deaf-witness"
     name = "Witness of a deaf worker"
