@@ -170,10 +170,14 @@ class ExecutorCall:
 
     async def cancel(self, seconds: float) -> None:
         """Call the executor's `cancel` if the task was cancelled. Its events and exceptions do not matter."""
+
+        async def cancel() -> None:
+            if await self._turn.task_cancelled:
+                await self._executor.cancel(self._cancel_context(), self._queue)
+
         try:
-            async with asyncio.timeout(seconds):
-                if await self._turn.task_cancelled:
-                    await self._executor.cancel(self._cancel_context(), self._queue)
+            # Not asyncio.timeout: early releases of Python 3.11 let it raise CancelledError in a cancelled task (gh-102780).
+            await asyncio.wait_for(cancel(), seconds)
         except Exception as fault:  # noqa: BLE001 - many executors cannot cancel
             logger.info("cancel of the executor: %r", fault)
 
