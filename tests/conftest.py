@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, wait
 from functools import cache
@@ -24,6 +23,7 @@ from tests.campaigns.server import nginx
 from tests.support import chromium
 from tests.support.leftovers import Leftovers
 from tests.support.processes import Child, celery_worker
+from tests.support.selection import find_backend, find_turns_of_others, is_for_another
 from tests.support.thorough import THOROUGH, examples
 
 #: The session's worker, once a test asked for one.
@@ -67,24 +67,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-#: A module of tests for one backend alone.
-FOR_ONE = re.compile(
-    r'^pytestmark = (?:\[[^\]]*?)?pytest\.mark\.(backend|quick_on)\("(\w+)"\)', re.MULTILINE
-)
-
-
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import the modules of the other backend, some of which import whole frameworks; one that is asked for is."""
     named = {Path(each.split("::")[0]).resolve() for each in config.args}
     if not collection_path.name.startswith("test_") or collection_path in named:
         return None
-    text = collection_path.read_text(encoding="utf-8")
-    found = FOR_ONE.search(text)
-    if found is None or (THOROUGH and found[1] == "quick_on"):
-        return None
-    backend = backends.backend()
-    # The mark of a test counts more than that of its module.
-    return (found[2] != backend and f'backend("{backend}")' not in text) or None
+    return is_for_another(collection_path.read_text(encoding="utf-8"), backends.backend()) or None
 
 
 def pytest_report_header() -> str:
@@ -103,12 +91,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     A file of tests of whole hosts may take a minute, for which one process would be left alone at the end.
     """
-    others = [item for item in items if _only_on(item) not in {None, backends.backend()}]
+    others = [item for item in items if find_backend(item) not in {None, backends.backend()}]
     if chromium.path() is None:
         others += [item for item in items if item.get_closest_marker("chromium")]
     if not THOROUGH:
         others += [item for item in items if item.get_closest_marker("thorough")]
-        others += _find_turns_of_others(items)
+        others += find_turns_of_others(items)
     if pgbouncer.path() is None:
         others += [item for item in items if item.get_closest_marker("pgbouncer")]
     if nginx.path() is None:
@@ -124,23 +112,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(
                 f"{item.nodeid} uses a database: it belongs to tests/integration"
             )
-
-
-def _find_turns_of_others(items: list[Any]) -> list[pytest.Item]:
-    """List tests with a value of a fixture that their mark `in_turn` leaves to other tests.
-
-    The values go round among the tests of a file, so that each value has a test if there are as many tests as shares.
-    """
-    found, seen = [], defaultdict[tuple[Path, str], dict[str, int]](dict)
-    for item in items:
-        indices = item.callspec.indices if hasattr(item, "callspec") else {}
-        for mark in item.iter_markers("in_turn"):
-            for name in set(mark.args) & indices.keys():
-                tests = seen[item.path, name]
-                turn = tests.setdefault(item.nodeid.partition("[")[0], len(tests))
-                if indices[name] % mark.kwargs["share"] != turn % mark.kwargs["share"]:
-                    found.append(item)
-    return found
 
 
 def _turn(item: pytest.Item) -> int:
@@ -177,13 +148,6 @@ def _uses_database(item: pytest.Item) -> bool:
     return item.get_closest_marker("django_db") is not None or bool(
         fixtures & {"db", "transactional_db"}
     )
-
-
-def _only_on(item: pytest.Item) -> str | None:
-    marker = item.get_closest_marker("backend")
-    if marker is None and not THOROUGH:
-        marker = item.get_closest_marker("quick_on")
-    return marker.args[0] if marker else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -312,10 +312,10 @@ class TestTheClientOfTheTestsInBothItsVersions:
         assert await ours.official.get(task.id) == task
 
     async def test_sends_without_waiting_and_polls(self, ours: Ours) -> None:
-        task = await ours.official.start("slow 0.5")
+        task = await ours.official.start("slow 2")
         assert task.status.state in {self.S.TASK_STATE_SUBMITTED, self.S.TASK_STATE_WORKING}
         done = await ours.official.until(task.id, self.S.TASK_STATE_COMPLETED)
-        assert said(*done.artifacts) == "Slept 0.5 s"
+        assert said(*done.artifacts) == "Slept 2 s"
 
     async def test_streams_chunks_that_add_up(self, ours: Ours) -> None:
         events = await ours.official.stream("chunks 20")

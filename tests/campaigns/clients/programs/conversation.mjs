@@ -71,9 +71,9 @@ const CHECKS = {
     same(await peer.get(task.id), task, "the task got afterwards");
   },
   async send_at_once_and_poll(peer) {
-    const task = await peer.send("slow 0.5", { blocking: false });
+    const task = await peer.send("slow 2", { blocking: false });
     oneOf(task.state, BEGUN, "state at once");
-    same((await until(peer, task.id, "completed")).artifacts, ["Slept 0.5 s"], "artifacts");
+    same((await until(peer, task.id, "completed")).artifacts, ["Slept 2 s"], "artifacts");
   },
   async stream_of_chunks(peer) {
     const events = await all(peer.stream("chunks 20"));

@@ -195,9 +195,9 @@ async def blocking_send(peer: Peer) -> None:
 
 @check
 async def send_at_once_and_poll(peer: Peer) -> None:
-    task = await peer.answer("slow 0.5", blocking=False)
+    task = await peer.answer("slow 2", blocking=False)
     assert task.status.state in BEGUN, task.status.state
-    same(artifacts(await peer.until(task.id, "completed")), ["Slept 0.5 s"], "artifacts")
+    same(artifacts(await peer.until(task.id, "completed")), ["Slept 2 s"], "artifacts")
 
 
 @check
