@@ -32,7 +32,16 @@ from tests.support.end_with_parent import end_with_parent
 __all__ = ["BROKEN", "SOUND", "Broken", "build", "run_all"]
 
 #: What processes of the host need, and what the stories that are told by pytest do.
-COPIED = ("a2a_host", "a2a_project", "a2a_console", "a2a_push", "a2a_tasks", "examples", "tests")
+COPIED = (
+    "a2a_host",
+    "a2a_project",
+    "a2a_console",
+    "a2a_push",
+    "a2a_tasks",
+    "deploy",
+    "examples",
+    "tests",
+)
 FILES = ("manage.py", "pyproject.toml")
 #: The name of the build in which nothing is replaced.
 SOUND = "sound"
@@ -469,7 +478,7 @@ BROKEN: tuple[Broken, ...] = (
         "        return max(1, sum(size <= MAX_BYTES for size in sizes))\n",
         "        return sum(1 for _ in sizes)\n",
         (),
-        f"{OUTAGES}/test_size.py::test_a_dozen_results_of_40_mb_are_all_written_and_nobody_waits_for_them",
+        f"{STORE}/test_batched_call.py::TestGroup::test_a_flush_of_several_is_bounded_in_bytes",
     ),
     Broken(
         "deaths-counted-against-neighbours",

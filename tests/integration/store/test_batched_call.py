@@ -21,7 +21,7 @@ from a2a_tasks.store.accept import accept_batched, accept_many
 from a2a_tasks.store.append import append_batched, append_many
 from a2a_tasks.store.backend import sessions
 from a2a_tasks.store.backend.interface import backend
-from a2a_tasks.store.batched_call import BatchedCall
+from a2a_tasks.store.batched_call import MAX_BYTES, BatchedCall
 from a2a_tasks.store.db import TransactionRefused, retry_until_answered, run_in_thread
 from a2a_tasks.store.records import Accepted, ArtifactRow, Batch, LeaseLost
 from tests.support.store.poison import POISON, poisonous
@@ -260,6 +260,39 @@ class TestGroup:
         assert await staying == 2
         with pytest.raises(asyncio.CancelledError):
             await leaving
+
+    @pytest.mark.parametrize(
+        ("size", "together"),
+        [(1, 16), (MAX_BYTES // 4, 4), (MAX_BYTES, 1), (MAX_BYTES + 1, 1), (40 * MAX_BYTES, 1)],
+    )
+    async def test_a_flush_of_several_is_bounded_in_bytes(self, size: int, together: int) -> None:
+        taken: list[int] = []
+
+        def work(items: list[int]) -> list[int | Exception]:
+            taken.append(len(items))
+            return list(items)
+
+        group: BatchedCall[int, int] = BatchedCall(work, size=lambda _: size)
+        assert await asyncio.gather(*map(group, range(16))) == list(range(16))
+        assert taken == [together] * (16 // together)
+
+    @pytest.mark.backend("stack")  # SQLite has one thread for all writes
+    async def test_large_items_do_not_delay_small_ones(self) -> None:
+        gate, begun = threading.Event(), threading.Event()
+
+        def work(items: list[int]) -> list[int | Exception]:
+            if max(items) > MAX_BYTES:
+                begun.set()
+                gate.wait(30)
+            return list(items)
+
+        group: BatchedCall[int, int] = BatchedCall(work, size=lambda item: item)
+        large = [asyncio.ensure_future(group(MAX_BYTES + n)) for n in (1, 2, 3)]
+        await asyncio.to_thread(begun.wait, 30)
+        assert await asyncio.wait_for(asyncio.gather(*map(group, range(9))), 30) == list(range(9))
+        assert not any(each.done() for each in large)
+        gate.set()
+        assert await asyncio.gather(*large) == [MAX_BYTES + n for n in (1, 2, 3)]
 
     async def test_accepting_many_at_once_writes_them_all(self) -> None:
         results = await asyncio.gather(*(accept_batched(new(f"task-{n}")) for n in range(100)))
