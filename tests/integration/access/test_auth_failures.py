@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import queue
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -95,6 +96,18 @@ class TestThrottle:
         throttle.flush()
         assert throttle.tell(WRONG)  # who is quiet is forgotten
         assert written[-1][0] == WRONG
+
+    def test_what_was_counted_is_written_after_a_rest_by_itself(
+        self, monkeypatch: pytest.MonkeyPatch, clock: Clock
+    ) -> None:
+        counts: queue.Queue[int] = queue.Queue()
+        throttle = Throttle(lambda _, count: counts.put(count), clock)
+        monkeypatch.setattr(auth_failures, "_throttle", throttle)
+        monkeypatch.setattr(auth_failures, "_timer", None)
+        monkeypatch.setattr(auth_failures, "REST", 0.01)
+        for _ in range(4):
+            auth_failures.record_failed_sign_in("10.1.2.3", "alice")
+        assert [counts.get(timeout=30) for _ in range(2)] == [1, 3]
 
 
 def entries(action: Action) -> list[tuple[str, str, dict[str, Any]]]:

@@ -30,6 +30,7 @@ from a2a_push.store.delivery_selection import DeliverySelection
 from a2a_push.store.records import Candidate
 from a2a_tasks import pubsub
 from a2a_tasks.models import Event, Task
+from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
@@ -746,7 +747,11 @@ class TestTheHostItself:
         assert (done.status, done.attempts) == ("delivered", 1)
         assert (await row()).receiver.failed == 0
 
-    async def test_with_a_proxy_that_is_away_opens_no_breaker(self, settings: Settings) -> None:
+    async def test_with_a_proxy_that_is_away_opens_no_breaker_and_says_so(
+        self, settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        trouble = "a fault of this host"
+        monkeypatch.setattr(delivery, "_own", ThrottledLogger(delivery.logger, trouble))
         settings.A2A_WEBHOOK_TIME_SCALE = 0.0001  # it is tried each 6 ms
         writer = await pen()
         with nobody() as port:
@@ -764,6 +769,7 @@ class TestTheHostItself:
             None,
             "{}",
         )
+        assert trouble in caplog.text
 
 
 class TestTheBeginning:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
 import threading
 import tracemalloc
@@ -240,6 +241,13 @@ class TestALargePage:
         for number in range(3):
             Pen(held(f"task-{number}")).state(TaskState.WORKING, "x" * self.THIRD)
         assert len(listed().tasks) == 1, "the text is in the message and in its id"
+        assert len(paged()) == 3
+
+    def test_counts_the_metadata_of_tasks(self) -> None:
+        for number in range(3):
+            held(f"task-{number}")
+        Task.objects.update(metadata=json.dumps({"text": "x" * 2 * self.THIRD}))
+        assert len(listed().tasks) == 1
         assert len(paged()) == 3
 
     def test_counts_the_messages_that_are_shown_and_no_others(self) -> None:

@@ -10,7 +10,7 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher, check_password
 from pytest_django import Settings
 
 from a2a_project import settings as ours
-from a2a_tasks.access.hashing import AT_ONCE
+from a2a_tasks.access.hashing import AT_ONCE, BoundedHasher
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +23,12 @@ def test_what_django_has_hashed_is_verified() -> None:
     kept = PBKDF2PasswordHasher().encode("secret", "salt", iterations=1)
     assert check_password("secret", kept)
     assert not check_password("wrong", kept)
+
+
+def test_what_the_host_has_hashed_is_verified_by_django() -> None:
+    kept = BoundedHasher().encode("secret", "salt", iterations=1)
+    assert PBKDF2PasswordHasher().verify("secret", kept)
+    assert not PBKDF2PasswordHasher().verify("wrong", kept)
 
 
 def test_no_more_are_hashed_at_once_than_a_few(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,12 +21,15 @@ from joserfc.jwk import OctKey
 from a2a_tasks.access import authentication, tokens
 from a2a_tasks.access import issuer as issuer_keys
 from a2a_tasks.access.authentication import Credentials, identify
+from a2a_tasks.access.issuer import Published
 from a2a_tasks.access.tokens import audience
 from a2a_tasks.agents import registry
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.errors import Overloaded, Unauthenticated, WrongCredentials
 from tests.support.access.certificates import as_in_rfc_9440, certificate, thumbprint
 from tests.support.access.issuer import AUDIENCE, Issuer, Key, issuing, key, signed
+
+ALGORITHMS = ("RS256", "PS256", "ES256", "Ed25519")
 
 
 def part(document: Any) -> str:
@@ -562,6 +565,35 @@ class TestTheIssuer:
         with pytest.raises(Overloaded):
             await shown(issuer.token())
         assert issuer.asked_for_keys == 0
+
+
+class TestAKey:
+    @pytest.mark.parametrize("algorithm", ALGORITHMS)
+    @pytest.mark.parametrize("named", [None, *ALGORITHMS])
+    @pytest.mark.parametrize("kind", ALGORITHMS)
+    def test_signs_what_its_type_and_its_alg_allow(
+        self, kind: str, named: str | None, algorithm: str
+    ) -> None:
+        same_type = kind == algorithm or {kind, algorithm} == {"RS256", "PS256"}
+        published = Published("one", named, key(kind))
+        assert published.signs(algorithm) == (same_type and named in {None, algorithm})
+
+
+class TestTheGuardOfItsRequests:
+    @pytest.mark.parametrize(
+        ("issuer_url", "opens_loopback"),
+        [
+            ("http://localhost:9/", True),
+            ("http://127.0.0.1:9/", True),
+            ("https://[::1]:9/", True),
+            ("https://8.8.8.8/", False),
+            ("https://issuer.example/", False),
+        ],
+    )
+    def test_opens_loopback_for_an_issuer_there_alone(
+        self, issuer_url: str, *, opens_loopback: bool
+    ) -> None:
+        assert issuer_keys.guard(issuer_url, "").policy.loopback == opens_loopback
 
 
 class TestTogether:

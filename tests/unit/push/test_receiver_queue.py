@@ -41,6 +41,13 @@ class TestTenants:
         made.put(Candidate(100, 100, False, 0.0, "few"))
         assert chosen(made) == [100]
 
+    def test_are_ordered_by_the_slots_they_have_and_would_get(self) -> None:
+        made = queues((1, "few", False), (2, "few", False), (3, "few", False), slots=12)
+        made.begin(100, "many", well=False)
+        for receiver in (101, 102):
+            made.put(Candidate(receiver, receiver, False, 0.0, "many"))
+        assert chosen(made) == [1, 2, 101, 3, 102]
+
 
 class TestOneReceiver:
     def test_in_doubt_gets_one_request_at_a_time(self) -> None:

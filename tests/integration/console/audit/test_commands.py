@@ -67,6 +67,13 @@ class TestAudit:
         told = AuditEntry.objects.get(action="audit.export")
         assert json.loads(told.detail) == {"action": "task", "object": "t-2"}
 
+    def test_exports_what_is_not_sealed_yet_without_a_place_in_the_chain(self) -> None:
+        accepted("t-1")
+        (line,) = run("audit", "export", "--object", "t-1").splitlines()
+        row = json.loads(line)
+        assert (row["action"], row["object"]) == ("task.send", "t-1")
+        assert not {"number", "hash", "actor_salt", "object_salt"} & row.keys()
+
     def test_an_export_can_be_verified_elsewhere(self) -> None:
         """By what decision 20 says, and nothing of the host's."""
         accepted("t-1")

@@ -248,6 +248,14 @@ class TestPages:
         assert shown.newer is None
         assert back == set(expected)
 
+    def test_that_the_last_tasks_fill_have_no_older_one(self) -> None:
+        for n in range(4):
+            make_task(f"t-{n}")
+        first = page(Task.objects.all(), Selection(), size=2)
+        last = page(Task.objects.all(), Selection(), size=2, before=first.older)
+        assert [len(first.items), len(last.items)] == [2, 2]
+        assert (first.older, last.older) == (first.items[-1].pk, None)
+
     def test_cost_the_same_however_deep(self) -> None:
         keys = [make_task(f"t-{n}").pk for n in range(30)]
         counts = []
