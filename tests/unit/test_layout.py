@@ -256,7 +256,7 @@ class TestCI:
         assert all(made.startswith("test-campaigns TESTS=tests/campaigns/") for made in campaigns)
 
     def test_begins_no_campaign_that_may_not_end_in_time(self, tmp_path: Path) -> None:
-        short = made_by_ci(tmp_path, began=22 * 60)
+        short = made_by_ci(tmp_path, began=42 * 60)
         assert "test-campaigns TESTS=tests/campaigns/policy" in short
         assert "test-campaigns TESTS=tests/campaigns/outages" not in short
 
