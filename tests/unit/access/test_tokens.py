@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import itertools
 import json
 import logging
 import time
@@ -568,15 +569,13 @@ class TestTheIssuer:
 
 
 class TestAKey:
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
-    @pytest.mark.parametrize("named", [None, *ALGORITHMS])
     @pytest.mark.parametrize("kind", ALGORITHMS)
-    def test_signs_what_its_type_and_its_alg_allow(
-        self, kind: str, named: str | None, algorithm: str
-    ) -> None:
-        same_type = kind == algorithm or {kind, algorithm} == {"RS256", "PS256"}
-        published = Published("one", named, key(kind))
-        assert published.signs(algorithm) == (same_type and named in {None, algorithm})
+    def test_signs_what_its_type_and_its_alg_allow(self, kind: str) -> None:
+        of_its_type = {"RS256", "PS256"} if kind in {"RS256", "PS256"} else {kind}
+        for named, algorithm in itertools.product([None, *ALGORITHMS], ALGORITHMS):
+            published = Published("one", named, key(kind))
+            allowed = algorithm in of_its_type and named in {None, algorithm}
+            assert published.signs(algorithm) == allowed, (named, algorithm)
 
 
 class TestTheGuardOfItsRequests:
