@@ -67,7 +67,12 @@ class Client:
             data = await self.reader.read(65_536)
         except ConnectionResetError:
             return False
-        self.came += self.h2.receive_data(data) if data else []
+        came = self.h2.receive_data(data) if data else []
+        for event in came:
+            # A client makes room on the connection for what it has read (RFC 9113 §6.9); tests make it on streams.
+            if isinstance(event, events.DataReceived) and event.flow_controlled_length:
+                self.h2.increment_flow_control_window(event.flow_controlled_length)
+        self.came += came
         self.send()
         return bool(data)
 
