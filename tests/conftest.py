@@ -96,15 +96,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others += [item for item in items if item.get_closest_marker("chromium")]
     if not THOROUGH:
         others += [item for item in items if item.get_closest_marker("thorough")]
-        others += find_turns_of_others(items)
     if pgbouncer.path() is None:
         others += [item for item in items if item.get_closest_marker("pgbouncer")]
     if nginx.path() is None:
         others += [item for item in items if item.get_closest_marker("nginx")]
     if prometheus.path() is None:
         others += [item for item in items if item.get_closest_marker("prometheus")]
-    config.hook.pytest_deselected(items=others)
     left_out = set(others)
+    if not THOROUGH:
+        left_out |= set(find_turns_of_others([item for item in items if item not in left_out]))
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
     items.sort(key=_turn)
     for item in items:
@@ -158,11 +159,24 @@ def pytest_runtest_makereport(
     report = yield
     report.sections = [(name, _sendable(text)) for name, text in report.sections]
     if report.skipped and not hasattr(report, "wasxfail"):
-        report.outcome = "failed"
-        report.longrepr = f"Skipped, which counts as failed here: {report.longrepr}"
+        _fail_skipped(report)
     if report.failed and WORKER in item.config.stash:
         report.sections.append(("log of the celery worker", item.config.stash[WORKER].log))
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Count a skipped module as failed, too."""
+    report = yield
+    if report.skipped:
+        _fail_skipped(report)
+    return report
+
+
+def _fail_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    report.outcome = "failed"
+    report.longrepr = f"Skipped, which counts as failed here: {report.longrepr}"
 
 
 def _sendable(text: str) -> str:

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from tests import ROOT
-from tests.support.leftovers import KEPT
+from tests.support.leftovers import KEPT, VAR
 from tests.support.wheel import APPS, build_wheel
 
 __all__ = ["main"]
@@ -24,7 +24,7 @@ def main(part: str = "test") -> int:
     """Run this part of the suite, and return its code."""
     with tempfile.TemporaryDirectory(prefix="a2a-wheel-") as folder:
         copy, environment = Path(folder, "copy"), Path(folder, "copy", ".venv")
-        left_out = shutil.ignore_patterns(*KEPT, *APPS, "*.egg-info")
+        left_out = shutil.ignore_patterns(*KEPT, VAR, *APPS, "*.egg-info")
         shutil.copytree(ROOT, copy, ignore=left_out, symlinks=True)
         wheel = build_wheel(Path(folder))
         print(f"== {wheel.name}, installed in an environment of its own", flush=True)  # noqa: T201

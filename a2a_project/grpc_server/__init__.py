@@ -21,7 +21,7 @@ from grpclib.health.check import ServiceStatus
 
 from a2a_project import startup
 from a2a_project.drain import drain_at_signals, stop_helpers
-from a2a_project.grpc_server.call import Calls
+from a2a_project.grpc_server.call import LAST_WORD_SECONDS, Calls
 from a2a_project.grpc_server.connection import REFUSALS, CallsOfConnection, Protocol
 from a2a_project.grpc_server.inbox import ByteQuota
 from a2a_project.grpc_server.places import ConnectionLimits
@@ -124,10 +124,11 @@ class Server:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(process_lifetime.drain_seconds()):
                 await self._all_gone()
-        for protocol in self.protocols:
-            protocol.calls.close()
-        if tasks := [task for one in self.protocols for task in one.calls.tasks.values()]:
-            await asyncio.wait(tasks)
+        # The second time is for clients that do not take their status.
+        for seconds in (LAST_WORD_SECONDS, None):
+            if tasks := [task for one in self.protocols for task in one.calls.tasks.values()]:
+                self.calls.stop(tasks)
+                await asyncio.wait(tasks, timeout=seconds)
         for protocol in list(self.protocols):
             protocol.processor.close()
         with contextlib.suppress(TimeoutError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 import grpclib
@@ -19,7 +19,7 @@ from a2a_project.grpc_server.inbox import Inbox
 from a2a_tasks.bindings.grpc.call import CallEnded, GrpcCall, GrpcStatus, Handler, Metadata
 from a2a_tasks.conf import conf
 
-__all__ = ["Calls", "OpenCall"]
+__all__ = ["LAST_WORD_SECONDS", "Calls", "OpenCall"]
 
 #: Seconds that calls of health and reflection get to send their last message.
 LAST_WORD_SECONDS = 0.5
@@ -40,14 +40,23 @@ class Calls:
         self._reading: set[asyncio.Task[Any]] = set()
         #: Calls of health and reflection.
         self._looking: set[asyncio.Task[Any]] = set()
+        #: Calls that the server itself has ended.
+        self._stopped: set[asyncio.Task[Any]] = set()
 
     def serve(self, handler: Handler) -> Any:
         """Return the handler in the form that grpclib calls."""
 
         async def answer(stream: Stream[bytes, bytes]) -> None:
-            call = OpenCall(stream, self)
-            with contextlib.suppress(CallEnded):
+            call, task = OpenCall(stream, self), asyncio.current_task()
+            assert task is not None  # noqa: S101 - a coroutine is always in one
+            try:
                 await handler(call)
+            except CallEnded:
+                pass
+            except asyncio.CancelledError:
+                if task not in self._stopped or task.uncancel():
+                    raise
+                call.end(*STOPS)
             await call.close()
 
         return answer
@@ -60,12 +69,7 @@ class Calls:
             assert task is not None  # noqa: S101 - a coroutine is always in one
             self._looking.add(task)
             task.add_done_callback(self._looking.discard)
-            try:
-                await handler(call)
-            except asyncio.CancelledError:
-                if not self.draining or task.uncancel():
-                    raise
-                call.end(*STOPS)
+            await handler(call)
 
         return self.serve(look)
 
@@ -78,7 +82,13 @@ class Calls:
             asyncio.get_running_loop().call_later(times * LAST_WORD_SECONDS, self._look_away)
 
     def _look_away(self) -> None:
-        for task in list(self._looking):
+        self.stop(self._looking)
+
+    def stop(self, calls: Collection[asyncio.Task[Any]]) -> None:
+        """End these calls with UNAVAILABLE; those that were stopped before, without a status."""
+        for task in list(calls):
+            self._stopped.add(task)
+            task.add_done_callback(self._stopped.discard)
             task.cancel()
 
     async def await_client(self, reading: Any) -> Any:

@@ -39,14 +39,24 @@ def find_turns_of_others(items: Sequence[Any]) -> list[Any]:
     """List tests with a value of a fixture that their mark `in_turn` leaves to other tests.
 
     The values go round among the tests of a file, so that each value has a test if there are as many tests as shares.
+    A value has the number in which it first comes: pytest's own indices count cases, not values.
     """
-    found, seen = [], defaultdict[tuple[Path, str], dict[str, int]](dict)
+    found = []
+    turns = defaultdict[tuple[Path, str], list[str]](list)
+    values = defaultdict[tuple[str, str], list[Any]](list)
     for item in items:
-        indices = item.callspec.indices if hasattr(item, "callspec") else {}
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        test = item.nodeid.partition("[")[0]
         for mark in item.iter_markers("in_turn"):
-            for name in set(mark.args) & indices.keys():
-                tests = seen[item.path, name]
-                turn = tests.setdefault(item.nodeid.partition("[")[0], len(tests))
-                if indices[name] % mark.kwargs["share"] != turn % mark.kwargs["share"]:
+            for name in set(mark.args) & params.keys():
+                turn = _number(turns[item.path, name], test)
+                value = _number(values[test, name], params[name])
+                if value % mark.kwargs["share"] != turn % mark.kwargs["share"]:
                     found.append(item)
     return found
+
+
+def _number(known: list[Any], one: Any) -> int:
+    if one not in known:
+        known.append(one)
+    return known.index(one)

@@ -43,12 +43,12 @@ class Item:
     """A test as pytest finds it, with the value of a fixture, and marks by their names."""
 
     def __init__(
-        self, name: str, index: int | None = None, path: str = "test_a.py", **marks: Any
+        self, name: str, wire: str = "", path: str = "test_a.py", other: str = "", **marks: Any
     ) -> None:
         self.path, self.marks = Path(path), marks
-        self.nodeid = f"{path}::{name}" + ("" if index is None else f"[{index}]")
-        if index is not None:
-            self.callspec = SimpleNamespace(indices={"wire": index})
+        self.nodeid = f"{path}::{name}" + (f"[{wire}{other}]" if wire else "")
+        if wire:
+            self.callspec = SimpleNamespace(params={"wire": wire, "other": other})
 
     def get_closest_marker(self, name: str) -> Any:
         return SimpleNamespace(args=(self.marks[name],)) if name in self.marks else None
@@ -72,21 +72,25 @@ def chosen(items: list[Item]) -> list[str]:
 
 @pytest.mark.parametrize("share", [2, 3, 4])
 def test_each_value_goes_to_one_test_of_a_file_with_as_many_tests_as_shares(share: int) -> None:
-    items = [
-        Item(f"test_{test}", index, in_turn=share) for test in range(share) for index in range(5)
-    ]
+    items = [Item(f"test_{test}", wire, in_turn=share) for test in range(share) for wire in "abcde"]
     found = chosen(items)
-    assert sorted(name[-2] for name in found) == list("01234")
+    assert sorted(name[-2] for name in found) == list("abcde")
     assert {name.partition("[")[0] for name in found} == {
         item.nodeid.partition("[")[0] for item in items
     }
 
 
+def test_other_parameters_of_a_test_change_no_turn() -> None:
+    for_each = [Item("test", wire, other=other, in_turn=2) for wire in "ab" for other in "123"]
+    among = [Item("test", wire, other=other, in_turn=2) for other in "123" for wire in "ab"]
+    assert chosen(for_each) == chosen(among) == [f"test_a.py::test[a{n}]" for n in "123"]
+
+
 def test_each_file_begins_with_the_first_value() -> None:
-    items = [Item("test", index, path, in_turn=2) for path in ("a.py", "b.py") for index in (0, 1)]
-    assert chosen(items) == ["a.py::test[0]", "b.py::test[0]"]
+    items = [Item("test", wire, path, in_turn=2) for path in ("a.py", "b.py") for wire in "xy"]
+    assert chosen(items) == ["a.py::test[x]", "b.py::test[x]"]
 
 
 def test_what_is_not_in_turn_has_all_its_values() -> None:
-    items = [Item("test", 0), Item("test", 1), Item("test_other"), Item("test_more", in_turn=2)]
+    items = [Item("test", "a"), Item("test", "b"), Item("test_other"), Item("test_more", in_turn=2)]
     assert len(chosen(items)) == len(items)

@@ -684,14 +684,6 @@ class TestTheServer:
         assert await call.code() is Code.INVALID_ARGUMENT
         assert await call.details() == "The message cannot be read"
 
-    async def test_stops_within_the_drain(self) -> None:
-        server = Server()
-        port = await server.listen("127.0.0.1", 0)
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as wire:
-            await wire.channel_ready()
-            async with asyncio.timeout(20):
-                await server.stop()
-
     async def test_has_those_who_watch_its_health_ask_elsewhere_and_does_not_drain_for_them(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
+import grpc.aio
 import pytest
 from h2 import events
 from pytest_django import Settings
 
+from a2a_tasks import process_lifetime
 from a2a_tasks.bindings.grpc.call import GrpcCall, Handler
 from tests.support.grpc_server.client import HEADERS, PATIENCE, Client, connected, served
 
@@ -183,6 +186,21 @@ async def test_the_drain_ends_what_waits_for_clients_and_lets_the_rest_go_on() -
         assert await client.status(at_work) == ("0", "")
         with pytest.raises(OSError, match="Connect"):
             await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_a_call_that_outlives_the_drain_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_lifetime, "drain_seconds", lambda: 0.1)
+    waiting = Waiting()
+    async with (
+        served({b"/a.B/Wait": waiting}) as (port, server),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as wire,
+    ):
+        call: Any = wire.unary_unary("/a.B/Wait")(b"")
+        await asyncio.wait_for(waiting.began.wait(), PATIENCE)
+        await asyncio.wait_for(server.stop(), PATIENCE)
+        assert waiting.left.is_set()
+        assert await call.code() is grpc.StatusCode.UNAVAILABLE
+        assert not server.protocols
 
 
 async def test_too_much_metadata_end_their_call_alone() -> None:
