@@ -195,7 +195,8 @@ async def test_a_call_that_outlives_the_drain_is_ended(monkeypatch: pytest.Monke
         served({b"/a.B/Wait": waiting}) as (port, server),
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as wire,
     ):
-        call: Any = wire.unary_unary("/a.B/Wait")(b"")
+        method: Any = wire.unary_unary("/a.B/Wait")
+        call = method(b"")
         await asyncio.wait_for(waiting.began.wait(), PATIENCE)
         await asyncio.wait_for(server.stop(), PATIENCE)
         assert waiting.left.is_set()
