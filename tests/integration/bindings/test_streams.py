@@ -18,7 +18,7 @@ from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.store import event_log
 from a2a_tasks.streaming.event_buffer import hub
 from tests.support.bindings.client import Event, ends
-from tests.support.bindings.peers import Fault, Peer, message, no_leak, state_of
+from tests.support.bindings.peers import Fault, HttpJson, Peer, message, no_leak, state_of
 from tests.support.bindings.puppet import Hand, Puppet
 from tests.support.rows import rows
 
@@ -131,9 +131,8 @@ class TestAnErrorInAStream:
 
 
 class TestSubscribing:
+    @pytest.mark.parametrize("http_peer", [HttpJson], ids=lambda peer: peer.name, indirect=True)
     async def test_works_by_get_too(self, http_peer: Peer, puppet: Puppet) -> None:
-        if http_peer.name == "JSONRPC":
-            return
         http_peer = http_peer.at("/agents/puppet")
         task, hand = await begun(http_peer, puppet)
         async with http_peer.client.stream("GET", f"/tasks/{task['id']}:subscribe") as stream:

@@ -55,6 +55,10 @@ S = TaskState
 Law = TypeVar("Law", bound=Callable[..., None])
 
 PROTOJSON = [form for form in FORMS if form.protojson]
+#: All but the oldest: those have no direct messages (P9), and list no push configs.
+NEWER = [form for form in FORMS if not form.oldest]
+ROUTED = [form for form in FORMS if form.dialect.routes]
+LISTING = [form for form in FORMS if form.code in says.LISTING]
 every_form = rows("form", FORMS, ids=str)
 
 
@@ -136,13 +140,10 @@ class TestReading:
         found = sent(form, _asking(form, written(form, message)))
         assert compared(form, found.message) == compared(form, message)
 
-    @every_form
+    @rows("form", [f for f in FORMS if f.oldest], ids=str)
     def test_messages_without_an_id_are_told_apart(self, form: Form) -> None:
-        if form.oldest:
-            ids = {
-                sent(form, _asking(form, written(form, SIMPLE))).message.message_id for _ in "ab"
-            }
-            assert len(ids) == 2
+        ids = {sent(form, _asking(form, written(form, SIMPLE))).message.message_id for _ in "ab"}
+        assert len(ids) == 2
 
     @given(says.any_ids, says.named_configs, says.counts)
     @laws(6)
@@ -196,29 +197,26 @@ class TestWriting:
 
     @given(says.messages)
     @laws(4)
-    @held_in(FORMS)
+    @held_in(NEWER)
     def test_a_direct_message_is_spelled_as_the_table_says(
         self, form: Form, message: Message
     ) -> None:
-        if form.oldest:
-            return  # P9: they have none
         expected = says.spelled_result(form, "message", says.spelled_message(form, plain(message)))
         raw = Raw(write(message))
         assert lean(read(form.dialect.answer("SendMessage", raw))) == lean(expected)
         (item,) = form.dialect.first(Subject("t", "c"), raw, ended=True)
         assert lean(read(item)) == lean(expected)
 
-    @every_form
+    @rows("form", ROUTED, ids=str)
     def test_a_result_over_http_is_wrapped(self, form: Form) -> None:
         """§3.4, §3.5, C-01: bare results are a matter of the draft's JSON-RPC alone."""
-        if form.dialect.routes:
-            task = Task(
-                id="t", context_id="c", status=TaskStatus(state=S.WORKING, timestamp=says.moment(0))
-            )
-            rest = form.dialect.rest
-            assert read(rest.answer("SendMessage", task)).keys() == {"task"}
-            (item,) = rest.first(Subject.of(task), task, ended=False)
-            assert read(item).keys() == {"task"}
+        task = Task(
+            id="t", context_id="c", status=TaskStatus(state=S.WORKING, timestamp=says.moment(0))
+        )
+        rest = form.dialect.rest
+        assert read(rest.answer("SendMessage", task)).keys() == {"task"}
+        (item,) = rest.first(Subject.of(task), task, ended=False)
+        assert read(item).keys() == {"task"}
 
     @given(says.logs)
     @laws(4)
@@ -270,12 +268,10 @@ class TestWriting:
 
     @given(st.lists(says.push_configs, max_size=3))
     @laws(6)
-    @held_in(FORMS)
+    @held_in(NEWER)
     def test_push_configs_are_listed_as_the_table_says(
         self, form: Form, configs: list[PushConfig]
     ) -> None:
-        if form.oldest:
-            return  # they list none
         page = PushConfigPage(configs=configs)
         found = read(form.dialect.answer("ListTaskPushNotificationConfigs", page))
         expected = [says.spelled_push(form, config) for config in configs]
@@ -283,12 +279,10 @@ class TestWriting:
 
     @given(st.lists(says.listed, max_size=2))
     @laws(10)
-    @held_in(FORMS)
+    @held_in(LISTING)
     def test_a_page_of_tasks_has_the_tasks_in_their_spelling(
         self, form: Form, tasks: list[Task]
     ) -> None:
-        if form.code not in says.LISTING:
-            return
         page = TaskPage(tasks=tasks, next_page_token="", page_size=7, total_size=9)
         found = read(form.dialect.answer("ListTasks", page))
         expected = lean([says.spelled_task(form, plain(task)) for task in tasks])
@@ -526,7 +520,7 @@ class TestAnythingAtAll:
 
     @given(st.data(), says.any_params)
     @laws(4)
-    @held_in([form for form in FORMS if form.dialect.routes])
+    @held_in(ROUTED)
     def test_below_a_route_is_read_or_refused(
         self, form: Form, data: st.DataObject, said: Tree
     ) -> None:
@@ -667,7 +661,7 @@ class TestSpellings:
         said = says.spelled_message(form, plain(message))
         assert sent(form, {"message": said | {"role": number}}).message == message
 
-    @rows("form", [f for f in FORMS if f.protojson and f.code in says.LISTING], ids=str)
+    @rows("form", [f for f in LISTING if f.protojson], ids=str)
     def test_of_a_state_by_its_number_read_alike(self, form: Form) -> None:
         """§3.6, §4.2, U8: zero is no filter."""
         for number, state in enumerate(NUMBERED):
@@ -797,7 +791,7 @@ class TestSpellings:
         plainly = form.dialect.decode(operation, said)
         assert form.dialect.decode(operation, {**said, name: None}) == plainly
 
-    @rows("form", [f for f in FORMS if f.code in says.LISTING - {"v10"}], ids=str)
+    @rows("form", [f for f in LISTING if f.code != "v10"], ids=str)
     @rows("said", [1500, "1500", 1500.0])
     def test_of_milliseconds_read_alike(self, form: Form, said: Any) -> None:
         """U15, U19: ProtoJSON has 64-bit integers as strings, numbers are read too."""
