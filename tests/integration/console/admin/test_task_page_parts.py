@@ -161,9 +161,9 @@ class TestMarkdown:
     def test_too_much_of_it_stays_text(self) -> None:
         assert one({"text": "x"}, all_markdown=True, allowance=Allowance(markdown=0)).kind == "text"
 
-    def test_is_ready_quickly_whatever_it_is(self) -> None:
+    def test_can_be_nothing_but_marks(self) -> None:
         for text in ("*" * 10_000, "[" * 10_000, "> " * 5_000, "|" * 10_000, "`a" * 5_000):
-            assert markdown.render(text) is not None
+            assert markdown.render(text)
 
 
 class TestJson:
