@@ -1,9 +1,11 @@
-"""Whoever cancels, the API or an operator in the admin: the task is final and its agent is stopped at once."""
+"""Whoever cancels, the API or an operator in the admin: the task is final and its agent is stopped at once.
+
+A heartbeat would find the loss after an hour: an agent that stops while a test waits was told by a hint.
+"""
 
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -13,10 +15,6 @@ from tests.journeys.hosts import Host
 from tests.journeys.trace import Trace
 from tests.journeys.wire import plain
 from tests.support.people import Person
-
-#: The heartbeat would find the loss after an hour: an agent that stops earlier was told by a hint. A busy machine may take
-#: seconds to start a thread.
-AT_ONCE = 15.0
 
 
 @pytest.mark.parametrize("agent", ["witness", "thread-witness", "process-witness"])
@@ -29,9 +27,8 @@ class TestCancelling:
             task = await here.start(str(trace.path))
             await trace.of("began")
             canceled = await there.cancel(task)
-            at = time.time()
             assert canceled["status"]["state"] == "TASK_STATE_CANCELED"
-            assert await trace.of("ended") - at < AT_ONCE
+            await trace.of("ended")
             assert (await here.get(task))["status"]["state"] == "TASK_STATE_CANCELED"
 
     async def test_in_the_admin_stops_the_agent_at_once_and_ends_its_streams(
@@ -53,8 +50,7 @@ class TestCancelling:
             assert button in shown.text
 
             page = await post(browser, button, {"confirmed": "yes"})
-            at = time.time()
             assert "Cancelled 1 task." in page.text
-            assert await trace.of("ended") - at < AT_ONCE
+            await trace.of("ended")
             last = (await stream.read())[-1].said
             assert last["statusUpdate"]["status"]["state"] == "TASK_STATE_CANCELED"
