@@ -13,10 +13,17 @@ from django.db.backends.utils import CursorWrapper
 
 #: Each has a name of its own.
 SAVEPOINT = re.compile(r'SAVEPOINT "\w+"')
-#: What begins so is not of a request: a thread's connection begins, the runner looks for runs and holds its own, a
-#: process looks now and then at what operators have switched.
+#: What begins so is not of a request: a thread's connection begins, a transaction begins in a test that is rolled back,
+#: the runner looks for runs and holds its own, a process looks now and then at what operators have switched.
 OTHERS = (
-    *("set ", "select set_config(", "with due as", "with held as"),
+    *(
+        "set ",
+        "select set_config(",
+        "savepoint",
+        "release savepoint",
+        "with due as",
+        "with held as",
+    ),
     'select "a2a_tasks_agentswitch"',
     'select "a2a_tasks_agentversion"',
     'select "a2a_tasks_budget"',

@@ -128,8 +128,6 @@ class TestWhatWasNotGranted:
             assert looked_again == looked
             assert len(looked) >= 1
 
-    # The test compares SQL statements. A test that is rolled back has savepoints among them that production does not have.
-    @pytest.mark.django_db(transaction=True)
     @pytest.mark.parametrize(
         "headers",
         [{"x-api-key": "x"}, {"authorization": "Bearer x.y.z"}, basic("mallory")],

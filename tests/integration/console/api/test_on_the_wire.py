@@ -51,7 +51,6 @@ class TestTheWaysIn:
             'Bearer realm="a2a", error="insufficient_scope", scope="admin:read"'
         ]
 
-    @pytest.mark.django_db(transaction=True)
     async def test_is_a_name_and_a_password_of_a_group(self, client: Client, settings: Any) -> None:
         settings.A2A_BASIC = True
         alice = await run_in_thread(User.objects.create_user, "alice", password=PASSWORD)
