@@ -66,6 +66,12 @@ def send(token: str, browser: Client | None = None, **said: Any) -> Any:
     return (browser or Client()).post("/handover/", {"token": token, **said})
 
 
+def statements(looked: CaptureQueriesContext) -> tuple[str, ...]:
+    """What was said to the database, without values, and without the savepoints of a test that is rolled back."""
+    said = (re.sub(r"'[^']*'", "?", query["sql"]) for query in looked)
+    return tuple(text for text in said if "SAVEPOINT" not in text)
+
+
 class TestThePage:
     def test_it_says_who_asks_for_what_and_why(self, agent: Agent) -> None:
         text = shown(asked(agent)).content.decode()
@@ -85,13 +91,12 @@ class TestThePage:
         text = shown(asked(agent)).content.decode()
         assert re.findall(r'action="([^"]*)"', text) == ["/handover/"]
 
-    @pytest.mark.django_db(transaction=True)
     def test_looking_does_not_use_it_up_and_is_one_look_at_the_database(self, agent: Agent) -> None:
         token = asked(agent)
         for _ in range(2):
             with CaptureQueriesContext(connection) as looked:
                 assert shown(token).status_code == 200
-        assert len(looked) <= 1
+        assert len(statements(looked)) == 1
 
 
 class TestHandingOver:
@@ -162,7 +167,6 @@ class TestUselessLinks:
             "long": "y" * 9_000,
         }
 
-    @pytest.mark.django_db(transaction=True)
     def test_all_get_the_same_answer_after_the_same_look(self, agent: Agent) -> None:
         answers, looks = set(), set()
         for token in self.useless(agent).values():
@@ -170,7 +174,7 @@ class TestUselessLinks:
                 with CaptureQueriesContext(connection) as looked:
                     answer = ask(token)
                 answers.add((answer.status_code, answer.content))
-                looks.add(tuple(re.sub(r"'[^']*'", "?", query["sql"]) for query in looked))
+                looks.add(statements(looked))
         assert len(answers) == 1
         assert next(iter(answers))[0] == 404
         assert len(looks) == 1
