@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+import redis.asyncio
 from django.db import IntegrityError, transaction
 
 from a2a_project.operations import TABLE
@@ -22,6 +23,7 @@ from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import Raw, TaskState
 from a2a_tasks.store import cancel, runs
 from a2a_tasks.store.records import LeaseLost
+from tests.servers import LOCK, MARK
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting, listened
 from tests.support.execution.waiting import until
@@ -112,12 +114,28 @@ class TestLaw1PostgresIsTheOnlyTruth:
             await asyncio.wait_for(stopped.wait(), 20)
 
     @pytest.mark.backend("stack")
-    async def test_wiping_redis_costs_no_work(self, alice: Client) -> None:
-        streams = [await alice.stream("ask") for _ in range(5)]
-        await asyncio.to_thread(cut_off)
-        for stream in streams:
-            events = await asyncio.wait_for(listened(stream), 20)
-            assert events[-1].state is TaskState.INPUT_REQUIRED
+    async def test_wiping_redis_costs_no_work(self, settings: Any) -> None:
+        wiped = asyncio.Event()
+
+        async def asks_later(turn: Turn) -> AsyncIterator[Any]:
+            yield turn.working()
+            await wiped.wait()
+            yield turn.ask("what?")
+
+        with playing(asks_later) as agent:
+            client = Client(agent)
+            streams = [await client.stream() for _ in range(5)]
+            for stream in streams:
+                await until(lambda: word(client, stream.subject.id, "working"))  # noqa: B023
+            async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as server:
+                claim = {MARK.encode(), LOCK.encode()}  # of the database, by this run of the tests
+                for key in set(await server.keys()) - claim:
+                    await server.delete(key)
+            await asyncio.to_thread(cut_off)
+            wiped.set()
+            for stream in streams:
+                events = await asyncio.wait_for(listened(stream), 20)
+                assert events[-1].state is TaskState.INPUT_REQUIRED
 
 
 async def completed(client: Client, task: str) -> bool:
