@@ -19,6 +19,7 @@ from a2a_tasks.store.audit_triggers import (
     unlock,
 )
 from a2a_tasks.store.replies import reply
+from tests.backend import SQLITE, backend
 from tests.support.store.world import ALICE, BOB, Pen, accepted, held, new
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
@@ -135,7 +136,7 @@ class TestTheTriggers:
             install(editor)
         assert are_installed()
 
-    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.django_db(transaction=backend() == SQLITE)  # whose editor begins its own
     def test_are_all_there_and_missed_if_they_are_not(self) -> None:
         assert are_installed()
         with connection.schema_editor() as editor:
