@@ -70,7 +70,9 @@ class Server:
         self._rpcs = {**(rpcs or handlers(TABLE)), **REFUSALS}
         watches = standard_handlers(self.serving)
         served = {path: self.calls.serve(handler) for path, handler in self._rpcs.items()}
-        served |= {path: self.calls.serve_watch(handler) for path, handler in watches.items()}
+        served |= {
+            path: self.calls.serve(handler, is_watch=True) for path, handler in watches.items()
+        }
         self._served = {
             path.decode(): GrpcHandler(each, Cardinality.STREAM_STREAM, bytes, bytes)
             for path, each in served.items()

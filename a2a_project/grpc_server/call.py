@@ -16,7 +16,7 @@ from grpclib.server import Stream
 from h2.exceptions import StreamClosedError
 
 from a2a_project.grpc_server.inbox import Inbox
-from a2a_tasks.bindings.grpc.call import CallEnded, GrpcCall, GrpcStatus, Handler, Metadata
+from a2a_tasks.bindings.grpc.call import CallEnded, GrpcStatus, Handler, Metadata
 from a2a_tasks.conf import conf
 
 __all__ = ["LAST_WORD_SECONDS", "Calls", "OpenCall"]
@@ -43,12 +43,15 @@ class Calls:
         #: Calls that the server itself has ended.
         self._stopped: set[asyncio.Task[Any]] = set()
 
-    def serve(self, handler: Handler) -> Any:
-        """Return the handler in the form that grpclib calls."""
+    def serve(self, handler: Handler, *, is_watch: bool = False) -> Any:
+        """Return the handler in the form that grpclib calls. The drain does not wait for a watch, even of a slow client."""
 
         async def answer(stream: Stream[bytes, bytes]) -> None:
             call, task = OpenCall(stream, self), asyncio.current_task()
             assert task is not None  # noqa: S101 - a coroutine is always in one
+            if is_watch:
+                self._looking.add(task)
+                task.add_done_callback(self._looking.discard)
             try:
                 await handler(call)
             except CallEnded:
@@ -60,18 +63,6 @@ class Calls:
             await call.close()
 
         return answer
-
-    def serve_watch(self, handler: Handler) -> Any:
-        """Return the handler as `serve` does, for calls that the drain does not wait for, even of slow clients."""
-
-        async def look(call: GrpcCall) -> None:
-            task = asyncio.current_task()
-            assert task is not None  # noqa: S101 - a coroutine is always in one
-            self._looking.add(task)
-            task.add_done_callback(self._looking.discard)
-            await handler(call)
-
-        return self.serve(look)
 
     def drain(self) -> None:
         """End the calls that wait for their clients, and soon those of health and reflection; others go on."""

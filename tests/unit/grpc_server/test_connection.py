@@ -18,6 +18,7 @@ from h2.exceptions import StreamClosedError
 from pytest_django import Settings
 
 from a2a_project.grpc_server import Server
+from a2a_tasks import process_lifetime
 from a2a_tasks.bindings.grpc.call import GrpcCall
 from tests.support.grpc_server.client import HEADERS, PATIENCE, Client, connected, served
 
@@ -197,6 +198,30 @@ class TestSignsOfLife:
             while sum(isinstance(event, events.PingReceived) for event in client.came) < 2:
                 assert await client.more()
             assert await client.status(client.call(b"one")) == ("0", "")
+
+
+async def test_a_client_that_reads_nothing_does_not_keep_the_server_from_its_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(process_lifetime, "drain_seconds", lambda: 0.1)
+    began, left = asyncio.Event(), asyncio.Event()
+
+    async def much(call: GrpcCall) -> None:
+        began.set()
+        try:
+            await call.write(b"x" * 20 * MIB)
+        finally:
+            left.set()
+
+    async with served({b"/a.B/Echo": much}) as (port, server), connected(port) as client:
+        client.h2.increment_flow_control_window(30 * MIB)
+        stream = client.call(b"")
+        client.h2.increment_flow_control_window(30 * MIB, stream)
+        client.send()
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await asyncio.wait_for(began.wait(), PATIENCE)
+        await asyncio.wait_for(server.stop(), PATIENCE)
+        assert left.is_set()
 
 
 async def test_pings_to_a_client_that_reads_nothing_are_not_answered_without_end() -> None:
