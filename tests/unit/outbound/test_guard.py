@@ -79,7 +79,10 @@ class TestAUrl:
     def test_names_its_port_where_it_is_not_the_usual_one(self, url: str, authority: str) -> None:
         assert parse(url).authority == authority
 
-    @rows("host", ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "1.2.3.4.5", "a.0"])
+    @rows(
+        "host",
+        ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "1.2.3.4.5", "a.0", "a.0x", "a.0x7f"],
+    )
     def test_whose_host_ends_in_a_number_is_no_name(self, host: str) -> None:
         """C libraries and resolvers take it for an address (WHATWG URL, "ends in a number")."""
         with pytest.raises(AddressRefused, match="four decimal numbers"):
@@ -90,6 +93,26 @@ class TestAUrl:
         assert len(parse(whole).path) == 2048 - len("https://a.example")
         with pytest.raises(AddressRefused, match="2048"):
             parse(whole + "x")
+
+    @rows(
+        ("url", "reason"),
+        [
+            ("https://me:secret@a.example/", "must not hold credentials"),
+            ("https://a.example@b.example/", "must not hold credentials"),
+            ("https://a.example\\@b.example/", "must not hold white space"),
+            ("https://a.example/\u200b", "must not hold white space"),
+            ("https://a.example:0/", "must have a port from 1 to 65535"),
+            ("https://a.example:65536/", "must have a port from 1 to 65535"),
+            (f"https://{'a.' * 126}example/", "must have a host of at most 253 characters"),
+        ],
+    )
+    def test_that_parsers_disagree_about_is_refused(self, url: str, reason: str) -> None:
+        with pytest.raises(AddressRefused) as caught:
+            parse(url)
+        assert caught.value.reason.startswith(reason)
+
+    def test_is_the_same_however_its_letters_are_composed(self) -> None:
+        assert parse("https://bu\u0308cher.example/") == parse("https://b\xfccher.example/")
 
     @given(st.text(max_size=60))
     def test_of_any_text_is_read_or_refused(self, text: str) -> None:
@@ -142,6 +165,23 @@ class TestTheLook:
         with pytest.raises(AddressRefused) as caught:
             guard().check(url)
         assert caught.value.reason == reason
+
+    @rows(
+        "name",
+        [
+            *("localhost", "localdomain", "local", "internal", "intranet", "private", "corp"),
+            *("home", "home.arpa", "lan", "mail", "invalid", "onion"),
+        ],
+    )
+    def test_refuses_a_name_below_one_that_is_inside_networks(self, name: str) -> None:
+        with pytest.raises(AddressRefused, match="must not lead to a private"):
+            guard().check(f"https://a.{name}/")
+        assert guard().check(f"https://{name}.example/").host == f"{name}.example"
+
+    @rows("name", ["intranet", "redis", "a"])
+    def test_refuses_a_name_without_a_dot(self, name: str) -> None:
+        with pytest.raises(AddressRefused, match="must not lead to a private"):
+            guard().check(f"https://{name}/")
 
 
 class TestACall:

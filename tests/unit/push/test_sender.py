@@ -221,6 +221,7 @@ class TestADelivery:
         [
             *("Host", "hOST", "Content-Length", "Transfer-Encoding", "Connection", "Expect"),
             *("Accept-Encoding", "Proxy-Authorization", "TE", "Trailer", "Upgrade", "Keep-Alive"),
+            *("Proxy-Authenticate", "Proxy-Connection"),
         ],
     )
     async def test_keeps_the_connection_to_itself(
