@@ -207,6 +207,23 @@ class TestWhatIsKnown:
         at[0] += 0.1
         await refused(issued.key)
 
+    async def test_is_forgotten_when_the_key_ends(self, at: list[float], settings: Any) -> None:
+        settings.A2A_CREDENTIAL_SECONDS = 10 * 3600.0
+        issued = await made(expires_at=timezone.now() + timedelta(hours=2))
+        old = issued.key
+        new = (await run_in_thread(rotate, issued.row.prefix, overlap=timedelta(hours=1))).key
+        for key in (old, new):
+            await shown(key)
+        await run_in_thread(ApiKey.objects.all().delete)
+        at[0] += 3500
+        for key in (old, new):
+            await shown(key)
+        at[0] += 100
+        await refused(old)
+        await shown(new)
+        at[0] += 3600
+        await refused(new)
+
     async def test_is_nothing_if_the_operator_wants_it_so(self, settings: Any) -> None:
         settings.A2A_CREDENTIAL_SECONDS = 0.0
         issued = await made()

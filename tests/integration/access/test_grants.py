@@ -28,6 +28,7 @@ from a2a_tasks.store.db import run_in_thread
 from tests.integration.access.statements import statements
 from tests.integration.access.test_on_the_wire import bearing, challenges
 from tests.integration.access.test_users_and_certificates import basic
+from tests.support.access.certificates import certificate, thumbprint
 from tests.support.access.issuer import Issuer
 from tests.support.agents_under_test import playing
 from tests.support.bindings.client import Client, Response
@@ -163,6 +164,27 @@ class TestWhatWasNotGranted:
         await run_in_thread(grant, SECRET, "*", "see")
         assert SECRET in await catalogue({})
         assert SECRET in await run_in_thread(front_page)
+
+    async def test_is_in_the_catalogue_for_tokens_for_it_or_the_host_alone(
+        self, issuer: Issuer, settings: Any
+    ) -> None:
+        await run_in_thread(grant, SECRET, "tenant:acme", "see")
+        settings.A2A_JWT_TENANT_CLAIM = "org"
+        host = "https://agents.example.com"
+        for aud, shows in (
+            (host, True),
+            (f"{host}/agents/{SECRET}", True),
+            (f"{host}/agents/demo", False),
+        ):
+            token = issuer.token(aud=aud, org="acme")
+            assert (SECRET in await catalogue({"authorization": f"Bearer {token}"})) is shows
+
+    async def test_is_in_no_catalogue_for_a_bound_token_without_its_certificate(
+        self, issuer: Issuer
+    ) -> None:
+        token = issuer.token(cnf={"x5t#S256": thumbprint(certificate("alice"))})
+        answer = await Client(bearing({"authorization": f"Bearer {token}"})).get("/agents/")
+        assert answer.status == 401
 
     async def test_leaves_the_others_as_they_are(self) -> None:
         known, _ = await keyed()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import logging
 from typing import Any
 
@@ -104,6 +105,10 @@ class TestUsers:
             assert secret not in caplog.text
 
 
+#: A good certificate, with a character that base64 does not have.
+ODD = as_in_rfc_9440(certificate("alice")).replace("A", "A!", 1)
+
+
 class TestCertificates:
     @pytest.fixture(autouse=True)
     def on(self, settings: Any) -> None:
@@ -128,6 +133,20 @@ class TestCertificates:
         with pytest.raises(WrongCredentials):
             await self.shown(as_in_rfc_9440(certificate("", "https://x.example")))
 
+    async def test_with_two_ids_of_workloads_are_known_by_their_subject(self) -> None:
+        two = certificate("alice", "spiffe://corp.example/a", "spiffe://corp.example/b")
+        assert (await self.shown(as_in_rfc_9440(two))).principal == "cert:CN=alice"
+
+    async def test_with_a_long_name_are_known_by_its_digest(self) -> None:
+        uri = f"spiffe://corp.example/{'x' * 2000}"
+        principal = (await self.shown(as_in_rfc_9440(certificate("", uri)))).principal
+        assert principal == f"cert:sha256:{hashlib.sha256(uri.encode()).hexdigest()}"
+
+    @rows("uri", ["spiffe://corp.example/a\nb", "spiffe://corp.example/\x7f"])
+    async def test_whose_name_cannot_be_shown_are_refused(self, uri: str) -> None:
+        with pytest.raises(WrongCredentials):
+            await self.shown(as_in_rfc_9440(certificate("", uri)))
+
     @rows("peer", ["10.2.0.1", "8.8.8.8", "", "unix:", "::1", "10.1.0.0/16"])
     async def test_from_peers_that_are_not_listed_are_not_looked_at(self, peer: str) -> None:
         with pytest.raises(Unauthenticated) as found:
@@ -147,7 +166,7 @@ class TestCertificates:
         with pytest.raises(WrongCredentials):
             await self.shown(as_in_rfc_9440(certificate("alice")), repeated=["client-cert"])
 
-    @rows("text", ["x", "::", ":AAAA:", ":!:", "-----BEGIN CERTIFICATE-----"])
+    @rows("text", ["x", "::", ":AAAA:", ":!:", "-----BEGIN CERTIFICATE-----", ODD])
     async def test_that_cannot_be_read_are_refused(self, text: str) -> None:
         with pytest.raises(WrongCredentials):
             await self.shown(text)

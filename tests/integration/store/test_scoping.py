@@ -23,6 +23,8 @@ from a2a_tasks.store.cancel import cancel
 from a2a_tasks.store.idempotency import IdempotencyKey, recall, remember
 from a2a_tasks.store.records import Accepted, TaskExists
 from a2a_tasks.store.replies import reply
+from a2a_tasks.store.scoping import reaches
+from a2a_tasks.store.tenancy import within
 from tests.support.store.world import new, said
 
 pytestmark = [pytest.mark.quick_on("stack"), pytest.mark.django_db]
@@ -257,3 +259,37 @@ class TestAPage:
         token = tasks.list_tasks(policy(ALICE), ListTasksRequest(page_size=1)).next_page_token
         with pytest.raises(InvalidParams):
             tasks.list_tasks(policy(MALLORY), ListTasksRequest(page_token=token))
+
+
+class TestWithinTenants:
+    def test_are_they_and_those_below_them(self) -> None:
+        tenants = ["", "acme", "acme/eu", "acme/eu/berlin", "acme2", "Acme/eu", "acm", "acme_eu"]
+        for tenant in tenants:
+            Context.objects.create(tenant=tenant, owner="o", public_id="c", agent="demo")
+
+        def found(*within_: str) -> set[str]:
+            return set(Context.objects.filter(within(within_)).values_list("tenant", flat=True))
+
+        assert found("acme") == {"acme", "acme/eu", "acme/eu/berlin"}
+        assert found("acme/eu") == {"acme/eu", "acme/eu/berlin"}
+        assert found("") == {""}
+        assert found("acm", "acme2") == {"acm", "acme2"}
+        assert found() == set()
+
+
+@pytest.mark.parametrize(
+    ("task", "is_reached"),
+    [
+        ({}, True),
+        ({"tenant": "umbrella"}, False),
+        ({"agent": "other"}, False),
+        ({"owner": "key:bob"}, False),
+        ({"owner": "key:bob", "maker": "key:alice"}, False),
+    ],
+    ids=str,
+)
+def test_a_task_is_reached_by_its_owner_at_its_agent_in_its_tenant_alone(
+    task: dict[str, str], *, is_reached: bool
+) -> None:
+    mine = {"tenant": "acme", "agent": "demo", "owner": "key:alice", **task}
+    assert reaches(own(ALICE), Task(**mine)) is is_reached

@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 __all__ = ["as_in_rfc_9440", "as_nginx_does", "certificate", "thumbprint"]
 
 
-def certificate(name: str = "", uri: str = "") -> x509.Certificate:
+def certificate(name: str = "", *uris: str) -> x509.Certificate:
     """One that names this."""
     secret = ec.generate_private_key(ec.SECP256R1())
     now = datetime.datetime.now(datetime.UTC)
@@ -30,8 +30,8 @@ def certificate(name: str = "", uri: str = "") -> x509.Certificate:
         .not_valid_before(now)
         .not_valid_after(now + datetime.timedelta(days=1))
     )
-    if uri:
-        names = x509.SubjectAlternativeName([x509.UniformResourceIdentifier(uri)])
+    if uris:
+        names = x509.SubjectAlternativeName(map(x509.UniformResourceIdentifier, uris))
         builder = builder.add_extension(names, critical=True)
     return builder.sign(secret, hashes.SHA256())
 
