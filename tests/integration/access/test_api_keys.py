@@ -224,6 +224,13 @@ class TestWhatIsKnown:
         at[0] += 3600
         await refused(new)
 
+    async def test_of_a_former_secret_ends_with_its_key(self) -> None:
+        issued = await made(expires_at=timezone.now() + timedelta(hours=1))
+        await run_in_thread(rotate, issued.row.prefix, overlap=timedelta(hours=2))
+        await shown(issued.key)
+        await changed(issued, expires_at=timezone.now() - timedelta(seconds=1))
+        assert "expired" in await refused(issued.key)
+
     async def test_is_nothing_if_the_operator_wants_it_so(self, settings: Any) -> None:
         settings.A2A_CREDENTIAL_SECONDS = 0.0
         issued = await made()
