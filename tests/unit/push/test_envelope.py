@@ -388,7 +388,11 @@ class TestTheHeadersOfSeed0:
             "Expect",
             "Keep_Alive",
             "Proxy_Authorization",
+            "Content_Encoding",
+            "HTTP2_Settings",
+            "Trailer",
             "Webhook_Id",
+            "Webhook_Timestamp",
             "webhook_signature",
         ],
     )

@@ -264,6 +264,18 @@ class TestADelivery:
         assert "credentials-91bc" not in outcome.excerpt
         assert "token-7f3a" not in outcome.excerpt
 
+    async def test_shows_no_credentials_that_come_back_without_their_scheme(
+        self, sender: Sender
+    ) -> None:
+        async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(POST_END)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\ncredentials-91bc")
+
+        headers = (("Authorization", "Bearer credentials-91bc"),)
+        async with receivers.serving(answers) as port:
+            outcome = await sender.send(request_to(f"http://127.0.0.1:{port}/", headers))
+        assert outcome.excerpt == "[hidden]"
+
     async def test_shows_no_part_of_a_secret_where_the_excerpt_ends(
         self, farm: Farm, sender: Sender
     ) -> None:
