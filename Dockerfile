@@ -23,12 +23,15 @@ RUN install --directory --owner=host --mode=700 /srv/files
 WORKDIR /host
 # The packages change less often than the code, so they have a layer of their own.
 COPY --from=packages /opt/packages /opt/packages
-COPY manage.py ./
+COPY manage.py pyproject.toml ./
 COPY a2a_host a2a_host
 COPY a2a_project a2a_project
 COPY a2a_tasks a2a_tasks
 COPY a2a_push a2a_push
 COPY a2a_console a2a_console
+COPY a2a_frameworks a2a_frameworks
+COPY a2a_grpc a2a_grpc
+COPY a2a_doors a2a_doors
 COPY deploy deploy
 COPY examples examples
 COPY templates templates

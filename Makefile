@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --
 # What runs on SQLite: what needs no database, and what the store has a second implementation for (docs/testing.md).
 ON_SQLITE := tests/unit tests/integration/store tests/integration/execution tests/integration/streaming tests/integration/frameworks \
 	$(addprefix tests/integration/console/,audit diagnosis privacy search statistics usage) \
-	$(addprefix tests/journeys/,test_smoke.py test_a_restart_loses_nothing.py test_an_agent_of_a_framework_dies.py) $(addprefix tests/campaigns/,browser/test_smoke.py server/test_smoke.py)
+	$(addprefix tests/journeys/,test_smoke.py test_a_restart_loses_nothing.py test_an_agent_of_a_framework_dies.py) $(addprefix tests/campaigns/,browser/test_smoke.py server/test_smoke.py faultlab/test_broken.py)
 # The units are those with tests of Redis or PostgreSQL.
 ON_STACK := tests/integration tests/journeys $(wildcard tests/campaigns/*/test_smoke.py) $(shell grep -rl 'backend("stack")' tests/unit --include=test_*.py)
 
@@ -22,7 +22,7 @@ export HOST PORT
 unexport DJANGO_SETTINGS_MODULE PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run dev stack restart test test-fast test-stack test-all test-campaigns test-wheel faults webhooks mutants hostile frameworks check lint types layers migrations audit openapi fmt bench clean
+.PHONY: help setup run dev stack restart test test-fast test-stack test-all test-campaigns test-wheel faults webhooks mutants hostile frameworks check lint types layers migrations audit openapi docs fmt bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -36,6 +36,7 @@ stack: .venv/.run ## Start web, worker, pusher and beat against DATABASE_URL and
 	@: "$${DATABASE_URL:?The stack needs servers of yours: export DATABASE_URL=postgres://a2a:secret@127.0.0.1:5432/a2a}"
 	@: "$${REDIS_URL:?The stack needs servers of yours: export REDIS_URL=redis://127.0.0.1:6379/0}"
 	@mkdir -p "$${VAR_DIR:-var}" && $(BIN)/python manage.py migrate --no-input --verbosity 0
+	@echo "The stack begins: start page http://$(HOST):$(PORT)/, console http://$(HOST):$(PORT)/admin/, agents http://$(HOST):$(PORT)/agents/. Ctrl-C ends it."
 	@# honcho kills what has not ended in five seconds
 	@exec env PYTHONUNBUFFERED=1 A2A_DRAIN_SECONDS="$${A2A_DRAIN_SECONDS:-3}" PATH="$(CURDIR)/$(BIN):$$PATH" CELERY_BROKER_URL="$${CELERY_BROKER_URL:-$$REDIS_URL}" \
 		$(BIN)/honcho -f deploy/Procfile -d . start -p $(PORT) $(ARGS)
@@ -56,16 +57,16 @@ test-campaigns: .venv/.test ## The tests of campaigns: faults, receivers, hostil
 test-wheel: .venv/.test ## The suite against the built wheel in an environment of its own; PART=test-fast or test-stack
 	@TESTS="$(TESTS)" ARGS="$(ARGS)" $(BIN)/python -m tests.wheel $(or $(PART),test)
 
-faults: .venv/.test ## The fault campaign: hours of kills, freezes and outages; writes docs/reports/reliability.md
+faults: .venv/.test ## The fault campaign: hours of kills, freezes and outages; writes var/reports/reliability.md
 	@$(BIN)/python -m tests.campaigns.faultlab all $(ARGS)
 
-webhooks: .venv/.test ## The webhooks' campaign: bad receivers, volume, kills; writes docs/reports/webhooks.md
+webhooks: .venv/.test ## The webhooks' campaign: bad receivers, volume, kills; writes var/reports/webhooks.md
 	@$(BIN)/python -m tests.campaigns.farm all $(ARGS)
 
 mutants: .venv/.test ## Small mistakes put into the code, one at a time: how many the suite notices
 	@$(BIN)/python -m tests.campaigns.mutants $(ARGS)
 
-hostile: .venv/.test ## The security campaign: 10,000 hostile requests and more; writes docs/reports/security.md
+hostile: .venv/.test ## The security campaign: 10,000 hostile requests and more; writes var/reports/security.md
 	@$(BIN)/python -m tests.campaigns.hostile all $(ARGS)
 
 frameworks: .venv/.test ## Agents of frameworks in environments of their own: makes each, and runs its tests; ONLY="adk strands" for some
@@ -73,19 +74,21 @@ frameworks: .venv/.test ## Agents of frameworks in environments of their own: ma
 	@echo "== all of them at one host" && TEST_BACKEND=stack $(PYTEST) -n 0 tests/campaigns/environments/test_frameworks.py $(OR_NONE)
 
 check: lint types layers migrations audit ## Everything CI asks for besides the tests
-lint: .venv/.test ## Style and common mistakes (ruff)
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/python -m tests.prose
+lint: .venv/.test ## Style and common mistakes (ruff), sentences, and the ratchet of lines
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/python -m tests.prose && $(BIN)/python -m tests.ratchet
 types: .venv/.test ## Types of code and tests (mypy --strict)
 	@$(BIN)/mypy
 layers: .venv/.test ## Import layering (import-linter)
 	@$(BIN)/lint-imports
 migrations: .venv/.test ## No migration is missing
 	@$(BIN)/python manage.py makemigrations --check --dry-run
-audit: .venv/.test ## Security lint (bandit) and known vulnerabilities of packages (pip-audit)
-	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive a2a_host a2a_project a2a_console a2a_push a2a_tasks examples manage.py
+audit: .venv/.test ## Security lint (bandit) and known vulnerabilities of packages (a snapshot, pip-audit)
+	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive a2a_host a2a_project a2a_console a2a_push a2a_tasks a2a_frameworks a2a_grpc a2a_doors examples manage.py
 	@$(BIN)/python -m tests.vulnerabilities
 openapi: .venv/.test ## Write the description of the management API that its tests compare with anew
 	@$(BIN)/python manage.py spectacular --custom-settings a2a_console.api.schema.DESCRIPTION --format openapi-json --file tests/integration/console/api/golden/openapi.json
+docs: .venv/docs/.made ## Write the documentation as a site with a search to var/site; broken links are errors
+	@NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --quiet -f deploy/docs/mkdocs.yml && echo "var/site is written. To read it: $(BIN)/python -m http.server --bind 127.0.0.1 --directory var/site 8001"
 fmt: .venv/.test ## Format the code and mend what can be mended
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 bench: .venv/.test ## Measure the host; ARGS go to the bench
@@ -102,3 +105,5 @@ clean: ## Remove .venv and caches; keeps var/ (the database)
 	@echo "Installing requirements.txt" && $(PIP) -r requirements.txt && touch $@
 .venv/.test: .venv/.made requirements.txt requirements-sso.txt requirements-otel.txt requirements-prices.txt requirements-test.txt
 	@echo "Installing requirements-test.txt (a minute or two)" && $(PIP) -r requirements-test.txt && touch .venv/.run $@
+.venv/docs/.made: .venv/.made requirements-docs.txt
+	@echo "Installing requirements-docs.txt" && $(PYTHON) -m venv --clear .venv/docs && .venv/docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt && touch $@

@@ -49,6 +49,9 @@ from a2a_project.settings import *
 '''
 #: The agent of a new project.
 FIRST = "hello"
+#: The commands that show warnings about the settings; others would repeat them before each answer.
+SHOW_WARNINGS = {"check", "up", "migrate", "test", "runserver"}
+WARNINGS = {f"{app}.W{number:03}" for app in ("a2a_tasks", "a2a_push") for number in range(100)}
 
 
 def main() -> None:
@@ -113,6 +116,8 @@ def manage(settings_module: str) -> None:
         _ = settings.INSTALLED_APPS
     except ImproperlyConfigured as fault:
         sys.exit(f"The environment is wrong. {fault}")
+    if not SHOW_WARNINGS & set(sys.argv[1:2]):
+        settings.SILENCED_SYSTEM_CHECKS = WARNINGS.union(settings.SILENCED_SYSTEM_CHECKS)
     try:
         with act_as(lambda: system(" ".join(sys.argv[1:2]))):
             execute_from_command_line(sys.argv)

@@ -23,11 +23,9 @@ from a2a_tasks import process_lifetime
 from a2a_tasks.conf import conf
 from a2a_tasks.process import exit_by
 
-__all__ = ["ASGIApplication", "Drain", "drain_at_signals", "stop_helpers"]
+__all__ = ["Drain", "drain_at_signals", "stop_helpers"]
 
 logger = logging.getLogger(__name__)
-
-ASGIApplication = Any  # django-stubs, channels and uvicorn each have their own type for it
 
 #: Seconds between the begin of the drain and the close of the socket. A client that keeps its connection may be sending
 #: its next request at this moment: it gets an answer that announces the close, instead of a closed connection.
@@ -36,54 +34,13 @@ LINGER_SECONDS = 1.0
 STOP_SECONDS = 1.0
 #: Seconds after the drain at which the process exits, whatever still runs in it: threads cannot be cancelled.
 GRACE_SECONDS = 1.8
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 #: The answer to a request that the process can no longer serve.
 TURNED_AWAY = {
     "type": "http.response.start",
     "status": 503,
     "headers": [(b"retry-after", b"1"), (b"content-length", b"0"), (b"connection", b"close")],
 }
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-
-class Drain:
-    """An ASGI application that starts the helpers of its process, and ends together with it."""
-
-    def __init__(self, application: ASGIApplication) -> None:
-        self._application = application
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve one scope."""
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-        elif scope["type"] == "http":
-            await self._answer(scope, receive, send)
-        else:
-            await self._application(scope, receive, send)
-
-    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        async def announce_close(message: Any) -> None:
-            if process_lifetime.is_draining() and message["type"] == "http.response.start":
-                headers = [*message.get("headers", ()), (b"connection", b"close")]
-                message = {**message, "headers": headers}
-            await send(message)
-
-        try:
-            await self._application(scope, receive, announce_close)
-        except asyncio.CancelledError:
-            if process_lifetime.is_draining():
-                with contextlib.suppress(Exception):  # its answer has begun
-                    await send(TURNED_AWAY)
-                    await send({"type": "http.response.body"})
-            raise
-
-    async def _live(self, receive: Any, send: Any) -> None:
-        await receive()
-        drain_at_signals(asyncio.get_running_loop())
-        await process_lifetime.start()
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        await stop_helpers()
-        await send({"type": "lifespan.shutdown.complete"})
 
 
 def drain_at_signals(
@@ -130,3 +87,43 @@ async def stop_helpers() -> None:
         )
     except TimeoutError:
         logger.warning("the stop callbacks took longer than the drain; leaving without them")
+
+
+class Drain:
+    """An ASGI application that starts the helpers of its process, and ends together with it."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one scope."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+
+        async def announce_close(message: Any) -> None:
+            if message["type"] == "http.response.start" and process_lifetime.is_draining():
+                headers = [*message.get("headers", ()), (b"connection", b"close")]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        try:
+            await self._application(scope, receive, announce_close)
+        except asyncio.CancelledError:
+            if process_lifetime.is_draining():
+                with contextlib.suppress(Exception):  # its answer has begun
+                    await send(TURNED_AWAY)
+                    await send({"type": "http.response.body"})
+            raise
+
+    async def _live(self, receive: Any, send: Any) -> None:
+        await receive()
+        drain_at_signals(asyncio.get_running_loop())
+        await process_lifetime.start()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await stop_helpers()
+        await send({"type": "lifespan.shutdown.complete"})

@@ -15,7 +15,7 @@ from a2a_tasks.store import runs, workers
 from a2a_tasks.store.budgets import list_asking
 from a2a_tasks.telemetry.run_counters import OTHERS
 
-__all__ = ["read_gauges", "say_database_away"]
+__all__ = ["read_gauges", "say_database"]
 
 #: Maximum number of waiting tasks that are read.
 MAX_WAITING = 1000
@@ -23,16 +23,15 @@ MAX_WAITING = 1000
 
 def read_gauges() -> list[Metric]:
     """Read all gauges."""
-    return [_say_database(up=1), *_webhooks(), *_runs(), *_people(), *_budgets()]
+    return [*_webhooks(), *_runs(), *_people(), *_budgets()]
 
 
-def say_database_away() -> list[Metric]:
-    """Return the gauge that needs no database."""
-    return [_say_database(up=0)]
-
-
-def _say_database(*, up: int) -> Metric:
-    return _one("a2a_database_up", "1 if the database answers in time.", up)
+def say_database(*, answered: bool, read: bool) -> list[Metric]:
+    """Return the gauges about the database itself: of its answer, and of the read of all others."""
+    return [
+        _one("a2a_database_up", "1 if the database answers in time.", answered),
+        _one("a2a_gauges_up", "1 if the other gauges from the tables were read in time.", read),
+    ]
 
 
 def _webhooks() -> Iterator[Metric]:
@@ -56,10 +55,13 @@ def _webhooks() -> Iterator[Metric]:
 
 def _runs() -> Iterator[Metric]:
     yield _by(
-        "a2a_runs", "Queued, active and parked runs of agents.", "status", runs.count_by_status()
+        "a2a_runs",
+        "Runs of agents that wait, are behind others, are active or parked.",
+        "status",
+        runs.count_by_status(),
     )
     used = registry.queues_in_use()
-    serving = workers.count_serving(used, workers.list_seen())
+    serving = workers.count_serving(used, workers.list_living())
     yield _by("a2a_queue_workers", "Live processes that take work from a queue.", "queue", serving)
     loads = {queue: runs.measure_queue(queue) for queue in sorted(used | serving.keys())}
     yield _by(

@@ -1,4 +1,5 @@
-"""uvicorn's connection, with limits that uvicorn lacks: on the size of a head, the time of a request, and those that wait.
+"""uvicorn's connection, with limits that uvicorn lacks: on the size of a head, the time of a request, and those that wait;
+on answers that are not read, and on connections.
 
 docs/decisions/0007 gives the reasons.
 """
@@ -6,19 +7,29 @@ docs/decisions/0007 gives the reasons.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
+import resource
 import select
 import time
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from a2a_tasks.bindings.unread import Reader
 from a2a_tasks.conf import conf
+from a2a_tasks.outages import ThrottledLogger
 
 __all__ = ["HttpProtocol"]
 
+logger = logging.getLogger(__name__)
+_full = ThrottledLogger(logger, "an HTTP connection was turned away")
+
 #: Maximum bytes and lines of a request's head, trailers included.
 HEAD_BYTES, HEAD_LINES = 64 * 1024, 100
+#: Maximum bytes of a line of a head: a URL, or a header. Some readers of them need the square of their length. Tokens
+#: have up to 16 KiB (`a2a_tasks/access/credentials.py`).
+LINE_BYTES = 17 * 1024
 #: Maximum requests of a connection that wait for the answers to earlier ones. A read of uvloop may have 14,000.
 PIPELINED = 100
 #: Bytes of framing allowed for each byte of a body: a client may send every byte as a chunk of its own.
@@ -53,6 +64,10 @@ class TooManyRequests(Exception):
     """More requests of a connection wait than the host accepts."""
 
 
+class TooManyOpen(Exception):
+    """More connections are open than the file descriptors allow."""
+
+
 class UnreadBody(Exception):
     """The parser would take the body of this request for the next request."""
 
@@ -69,7 +84,9 @@ class HttpProtocol(HttpToolsProtocol):
         "_in_head",
         "_last",
         "_lines",
+        "_next",
         "_other",
+        "_reader",
         "_refusal",
         "_refused",
         "_watch",
@@ -88,17 +105,25 @@ class HttpProtocol(HttpToolsProtocol):
         self._refusal = b""
         #: True if a head is expected, or being received.
         self._in_head = True
+        #: The request that begins when the client has read the answer before it.
+        self._next: tuple[Any, Any] | None = None
         #: The last bytes that the parser got, and the bytes that it gets with the next piece.
         self._last, self._held = b"", b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._reader = Reader(transport)
+        if len(self.connections) > _count_connections():
+            _full.warning(TooManyOpen(f"{len(self.connections)} are open"))
+            transport.abort()
+            return
         self.since = time.monotonic()
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.since = None
+        self.since = self._next = None
         self._look()
+        self._reader.stop()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
@@ -108,16 +133,18 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        self._take_head(len(url))
+        self._take_head(len(url), line=len(self.url) + len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._lines += 1
-        self._take_head(len(name) + len(value) + len(": \r\n"))
+        size = len(name) + len(value) + len(": \r\n")
+        self._take_head(size, line=size)
         super().on_header(name, value)
 
-    def _take_head(self, size: int) -> None:
-        self._head += size
+    def _take_head(self, size: int, line: int) -> None:
+        # A line that is too long is too much of a head.
+        self._head += size if line <= LINE_BYTES else size + HEAD_BYTES
         self._other -= size
         if self._head > HEAD_BYTES or self._lines > HEAD_LINES:
             raise TooMuchHead
@@ -235,6 +262,8 @@ class HttpProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Begin the next request that waits; after the last one, send the answer to a refused request."""
         last = not self.pipeline
+        if not self.flow.write_paused:
+            self._reader.watch()
         super().on_response_complete()
         if last and self._refusal and not self.transport.is_closing():
             self._send_last(self._refusal)
@@ -242,4 +271,33 @@ class HttpProtocol(HttpToolsProtocol):
     def _send_last(self, answer: bytes) -> None:
         self.transport.write(answer)
         self.transport.write_eof()
+        self._reader.watch()
         self.loop.call_later(DISCARD_SECONDS, self.transport.close)
+
+    def pause_writing(self) -> None:
+        """Count what the client has not read, and watch how it reads."""
+        super().pause_writing()
+        self._reader.count()
+
+    def resume_writing(self) -> None:
+        """Begin the request that waits."""
+        super().resume_writing()
+        self._reader.stop()
+        waits, self._next = self._next, None
+        if waits is not None:
+            self._start_asgi_task(*waits)
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        """Begin a request once its client has read the answer before it: else two answers would wait for the client."""
+        if self.flow.write_paused:
+            self._next = cycle, app
+        else:
+            super()._start_asgi_task(cycle, app)
+
+
+def _count_connections() -> int:
+    """Return the maximum number of connections: the rest of the descriptors is for gRPC, databases and files.
+
+    uvloop closes a listening socket for good if the system accepts nothing more for it.
+    """
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 3 // 4

@@ -11,9 +11,9 @@ from opentelemetry import trace
 
 from a2a_tasks.audit.actor import request_id
 from a2a_tasks.telemetry import log_context
-from a2a_tasks.telemetry.redaction import redact_ends, redact_value
+from a2a_tasks.telemetry.redaction import redact, redact_value
 
-__all__ = ["JsonFormatter", "message_of"]
+__all__ = ["MAX_LENGTH", "JsonFormatter", "message_of", "trace_of"]
 
 #: Control characters that JSON may contain, and the separators of Unicode, as JSON writes them.
 ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
@@ -46,8 +46,8 @@ class JsonFormatter(logging.Formatter):
         return line.decode()
 
     def _describe(self, record: logging.LogRecord, length: int) -> dict[str, Any]:
-        members = {**_begin(record), "message": redact_ends(message_of(record), length)}
-        context = log_context.current()
+        members = {**_begin(record), "message": redact(message_of(record), length)}
+        context = log_context.current.get()
         if name := context.request_id or request_id():
             members["request_id"] = name
         span = trace.get_current_span().get_span_context()
@@ -55,16 +55,11 @@ class JsonFormatter(logging.Formatter):
             members["trace_id"] = trace.format_trace_id(span.trace_id)
             members["span_id"] = trace.format_span_id(span.span_id)
         members.update(log_context.members(context))
-        if exception := self._trace(record):
-            members["exception"] = redact_ends(exception, length)
+        if exception := trace_of(record, self):
+            members["exception"] = redact(exception, length)
         if extra := _extra(record, min(length, MAX_VALUE)):
             members["extra"] = extra
         return members
-
-    def _trace(self, record: logging.LogRecord) -> str:
-        """Return the traceback of the record, and its stack, if it has one."""
-        exception = self.formatException(record.exc_info) if record.exc_info else record.exc_text
-        return "\n".join(filter(None, (exception, record.stack_info)))
 
 
 def _begin(record: logging.LogRecord) -> dict[str, Any]:
@@ -88,13 +83,19 @@ def message_of(record: logging.LogRecord) -> str:
         return f"{record.msg} ({record.args.__class__.__name__} of arguments: {fault})"
 
 
+def trace_of(record: logging.LogRecord, formatter: logging.Formatter) -> str:
+    """Return the traceback of the record, and its stack; empty = it has none."""
+    exception = formatter.formatException(record.exc_info) if record.exc_info else record.exc_text
+    return "\n".join(filter(None, (exception, record.stack_info)))
+
+
 def _extra(record: logging.LogRecord, length: int) -> dict[str, Any]:
     """Return the values of `extra=` that are texts or numbers, as many as a line may have, with texts of this length."""
     extra = {}
     for name in sorted(record.__dict__.keys() - USUAL)[:MAX_EXTRA]:
         value = record.__dict__[name]
         if isinstance(value, str):
-            extra[name[:MAX_NAME]] = redact_value(redact_ends(value, length), name)
+            extra[name[:MAX_NAME]] = redact_value(redact(value, length), name)
         elif (
             isinstance(value, int | float) and abs(value) < 2**63
         ):  # readers of JSON may refuse larger ones

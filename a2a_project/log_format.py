@@ -1,6 +1,6 @@
-"""The formats of the log: a line of text or a JSON object (A2A_LOG_FORMAT). Both are without credentials.
+"""The formats of the log: a line of text or a JSON object (A2A_LOG_FORMAT). Both are bounded and without credentials.
 
-Names from clients cannot begin another line, nor control a terminal.
+Words of clients cannot begin another line, nor control a terminal.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from a2a_project.json_line import JsonFormatter, message_of
+from a2a_project.json_line import MAX_LENGTH, JsonFormatter, message_of, trace_of
 from a2a_tasks.telemetry.redaction import redact
 
 __all__ = ["FORMATS", "RefusalFilter", "SingleLineFormatter", "make_logging"]
@@ -19,13 +19,19 @@ __all__ = ["FORMATS", "RefusalFilter", "SingleLineFormatter", "make_logging"]
 ESCAPED = {
     code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
 }
+#: Maximum number of characters of what Django says about a request: it has a stranger's path or head.
+MAX_REFUSAL = 1024
+#: Before each line of a traceback: only a line of the log begins with a time.
+INDENT = "  "
 
 
 class RefusalFilter(logging.Filter):
-    """Logs a request that Django refuses, such as one with a wrong `Host`, as a warning of one line."""
+    """Logs a request that Django refuses, such as one with a wrong `Host`, as a warning of one short line."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record if it is such a line, and keep it."""
+        if record.name.startswith(("django.security.", "django.request")):
+            record.msg, record.args = redact(message_of(record), MAX_REFUSAL), ()
         if record.name.startswith("django.security."):
             record.levelno, record.levelname = logging.WARNING, "WARNING"
             record.exc_info = record.exc_text = None
@@ -33,22 +39,20 @@ class RefusalFilter(logging.Filter):
 
 
 class SingleLineFormatter(logging.Formatter):
-    """Escapes control characters in messages. Tracebacks follow on lines of their own."""
+    """Writes a record as one line of at most 16 KiB of message. A traceback follows, as long, on indented lines.
 
-    def __init__(self) -> None:
-        super().__init__("{asctime} {levelname} {name} {message}", style="{")
+    Control characters are escaped.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, and the traceback, without credentials."""
-        try:
-            return redact(super().format(record))
-        except Exception:  # noqa: BLE001 - Python would print the arguments as they are
-            told = {**record.__dict__, "msg": message_of(record), "args": ()}
-            return redact(super().format(logging.makeLogRecord(told)))
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - its name in logging
-        record.message = record.message.translate(ESCAPED)
-        return super().formatMessage(record)
+        # Python would print arguments that do not fit, as they are.
+        message = redact(message_of(record), MAX_LENGTH)
+        at, level, name = self.formatTime(record), record.levelname, record.name
+        lines = [f"{at} {level} {name} {message}"]
+        if trace := trace_of(record, self):
+            lines += [INDENT + line for line in redact(trace, MAX_LENGTH).split("\n")]
+        return "\n".join(line.translate(ESCAPED) for line in lines)
 
 
 #: The formats by their names in A2A_LOG_FORMAT.

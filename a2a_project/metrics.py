@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+from collections.abc import Awaitable
+from typing import Generic, NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from a2a_project.gauges import read_gauges, say_database_away
+from a2a_project.gauges import say_database
+from a2a_project.health import ask_database
+from a2a_project.shared_read import shared_reads
 from a2a_tasks.access.authentication import identify
 from a2a_tasks.access.credentials import networks
 from a2a_tasks.bindings.http import Receive, Request, Scope, Send, respond, without_body
@@ -29,6 +33,7 @@ from a2a_tasks.store.db import run_in_thread
 
 __all__ = ["PATH", "SCOPE", "serve"]
 
+T = TypeVar("T")
 PATH = "/metrics"
 #: The scope of callers that may read metrics.
 SCOPE = "metrics"
@@ -36,6 +41,12 @@ NOT_FOUND = b'{"error":"not found"}'
 #: Most seconds that the database has to answer.
 PATIENCE = 5.0
 UNAVAILABLE = b'{"status":"unavailable"}'
+
+
+class Found(NamedTuple, Generic[T]):
+    """The answer of a read that ended in time."""
+
+    found: T
 
 
 async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,14 +95,24 @@ def _patience(request: Request) -> float:
 
 
 async def _text(seconds: float) -> bytes:
-    """Return all metrics; if the database does not answer within so many seconds, those that do not need it."""
+    """Return all metrics; without the gauges from the tables if these were not read within so many seconds."""
+    answered, read = await asyncio.gather(
+        _in_time(run_in_thread(ask_database), seconds),
+        _in_time(asyncio.shield(shared_reads.join()), seconds),
+    )
     standing = CollectorRegistry()
+    about = say_database(answered=answered is not None, read=read is not None)
+    standing.register(_Standing([*about, *(read.found if read else ())]))
+    return generate_latest() + generate_latest(standing)
+
+
+async def _in_time(read: Awaitable[T], seconds: float) -> Found[T] | None:
+    """Return what is read, or None if the database is away or takes longer."""
     try:
         async with asyncio.timeout(seconds):
-            standing.register(_Standing(await run_in_thread(read_gauges)))
+            return Found(await read)
     except (Overloaded, TimeoutError):
-        standing.register(_Standing(say_database_away()))
-    return generate_latest() + generate_latest(standing)
+        return None
 
 
 class _Standing(Collector):

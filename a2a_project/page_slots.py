@@ -80,7 +80,10 @@ class PageSlots:
         finally:
             if has_slot:
                 slot.release()
-        for message in answer:
+        # The body in one piece: the rest of a slow client's answer then counts as unread (unread.py).
+        start, body = answer[:1], b"".join(message.get("body", b"") for message in answer[1:])
+        answer.clear()
+        for message in [*start, *([{"type": "http.response.body", "body": body}] if start else [])]:
             await send(message)
 
 

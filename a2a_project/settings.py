@@ -11,6 +11,7 @@ import secrets
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import environ
 from django.conf import global_settings
@@ -55,7 +56,10 @@ SECRET_KEY_FALLBACKS = [
 SECRET_KEY_IS_OURS = not env.str("SECRET_KEY", default="")
 DEBUG = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
-CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+#: A proxy may send a `Host` of its own: then Django takes the pages at A2A_PUBLIC_URL for those of another site.
+_PUBLIC = urlsplit(env.str("A2A_PUBLIC_URL", default=""))
+_OURS = [f"{_PUBLIC.scheme}://{_PUBLIC.netloc}"] if _PUBLIC.netloc else []
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[]) or _OURS
 
 #: Addresses and networks of proxies whose X-Forwarded-For and -Proto are believed.
 TRUSTED_PROXIES = [

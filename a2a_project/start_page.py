@@ -1,4 +1,4 @@
-"""The start page at `/`: the agents of this host, a command to try each, and the playground where there is one."""
+"""The start page at `/`, and the pages of agents for browsers, with their skills and a command to try each."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import json
 import shlex
 from typing import Any
 
+from csp.constants import SELF
+from csp.decorators import csp_update
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
+from a2a_console.connect import find_target
 from a2a_console.playground import has_playground
 from a2a_console.site import page_url
 from a2a_tasks.access.grants import GrantRight, rights_in_thread
@@ -20,17 +24,49 @@ from a2a_tasks.caller import ANONYMOUS
 from a2a_tasks.conf import base_url, conf
 from a2a_tasks.protocol.mounts import MOUNTS, Mount
 
-__all__ = ["start"]
+__all__ = ["list_agents", "show_agent", "start"]
 
 
 @csrf_exempt  # other methods get 405, rather than a page about a token
 @require_safe
-def start(request: HttpRequest) -> HttpResponse:
-    """Show the agents, the default one first."""
+def start(request: HttpRequest) -> HttpResponseBase:
+    """Show the agents, the default one first, and the playground if the host has it."""
+    return _show_with_playground(request) if has_playground() else _show(request)
+
+
+@csrf_exempt
+@require_safe
+def list_agents(request: HttpRequest) -> HttpResponse:
+    """Show the agents to a browser; clients of the protocol get the cards at this address."""
+    return render(request, "a2a_project/agents.html", _describe(request))
+
+
+@csrf_exempt
+@require_safe
+def show_agent(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show an agent to a browser. For one that does not exist for its reader, show those that do."""
+    about = _describe(request)
+    found = [one for one in about["agents"] if one["agent"].slug == slug]
+    about |= {"agents": found or about["agents"], "alone": bool(found), "missing": not found}
+    about |= {"target": find_target(request, found[0]["agent"])} if found else {}
+    return render(request, "a2a_project/agents.html", about, status=200 if found else 404)
+
+
+#: Pictures, sounds and documents of agents are `data:`: they have no origin and run nothing (docs/decisions/0046).
+@csp_update({"img-src": [SELF, "data:"], "media-src": ["data:"], "frame-src": ["data:"]})
+def _show_with_playground(request: HttpRequest) -> HttpResponse:
+    return _show(request)
+
+
+def _show(request: HttpRequest) -> HttpResponse:
+    return render(request, "a2a_project/start.html", _describe(request))
+
+
+def _describe(request: HttpRequest) -> dict[str, Any]:
     base = base_url(request.build_absolute_uri("/"))
     visible = filter(_everybody_sees, registry.agents())
     agents = sorted(visible, key=lambda agent: agent.slug != conf.DEFAULT_AGENT)
-    about = {
+    return {
         "agents": [_describe_agent(agent, base) for agent in agents],
         "base": base,
         "anonymous": allows_anonymous(),
@@ -39,7 +75,6 @@ def start(request: HttpRequest) -> HttpResponse:
         "admin": page_url("index"),
         "tasks": page_url("a2a_tasks_task_changelist"),
     }
-    return render(request, "a2a_project/start.html", about)
 
 
 def _everybody_sees(agent: Agent) -> bool:

@@ -8,7 +8,7 @@ import logging
 from django.core.exceptions import ImproperlyConfigured
 
 from a2a_push import delivery
-from a2a_tasks import process_lifetime
+from a2a_tasks import process, process_lifetime
 from a2a_tasks.access.startup_notice import say_who_may_come
 from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch, presence
@@ -43,6 +43,7 @@ def register(kind: WorkerKind = WorkerKind.WEB) -> None:
         raise ImproperlyConfigured(
             "A2A_ENVIRONMENT is for workers, and this process serves requests: unset it here"
         )
+    process.raise_descriptor_limit()
     for name in THROTTLED:
         logging.getLogger(name).addFilter(ThrottleFilter())
     process_lifetime.on_start(_begin_traces)

@@ -12,19 +12,22 @@ from django.db import transaction
 from django.urls import URLPattern, URLResolver, include, path
 
 from a2a_console import admin as _  # noqa: F401 - registers the pages, where the project does not discover them
-from a2a_console.admin import dashboard, usage
+from a2a_console.admin import dashboard, find, usage
+from a2a_console.admin.agents import connect_page
 from a2a_console.handover import views as handover
 from a2a_console.playground import hook, new_hook
 from a2a_console.site import site
 from a2a_project.favicon import favicon
 from a2a_project.jwks import jwks
-from a2a_project.start_page import start
+from a2a_project.start_page import list_agents, show_agent, start
 from a2a_tasks.conf import conf, project
 from a2a_tasks.signatures.keys import JWKS_PATH
 
 Patterns = list[URLPattern | URLResolver]
 pages: Patterns = [
     path("", start, name="start"),
+    path("agents/", list_agents, name="agents"),
+    path("agents/<slug:slug>/", show_agent, name="agent"),
     path("favicon.ico", favicon, name="favicon"),
     path(JWKS_PATH, jwks, name="jwks"),
     path("handover/", handover.receive_secrets, name="handover"),
@@ -32,7 +35,7 @@ pages: Patterns = [
     path("playground/hooks/", new_hook, name="playground-new-hook"),
     path("playground/hooks/<str:name>", hook, name="playground-hook"),
     path("api/", include("a2a_console.api.urls")),
-    path("admin/", include([*dashboard.urls(), *usage.urls()])),
+    path("admin/", include([*dashboard.urls(), *find.urls(), *usage.urls(), *connect_page.urls()])),
 ]
 
 

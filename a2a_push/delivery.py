@@ -11,14 +11,12 @@ import contextlib
 import functools
 import logging
 import random
-import time
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from django.utils import timezone
 from opentelemetry.trace import Span, SpanKind
 
 from a2a_push import counters, keys
@@ -38,6 +36,7 @@ from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.outbound import FaultKind, Unanswered
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.sealing import Unsealable
+from a2a_tasks.store import clock
 from a2a_tasks.store.db import run_in_thread, run_to_completion
 from a2a_tasks.telemetry import tracing
 
@@ -139,7 +138,7 @@ class Deliverer:
 
     def start(self) -> None:
         """Begin to receive hints, read the table and send."""
-        self._stack.enter_context(pubsub.listen(self._on_hint))
+        self._stack.enter_context(pubsub.listen(self._on_hint, pubsub.Committed))
         self._elsewhere.start()
         self._main = asyncio.create_task(self._for_ever())
 
@@ -287,7 +286,7 @@ class Deliverer:
 
     async def _attempt(self, claimed: ClaimedWebhook, until: float) -> AttemptResult:
         """Send once. Raises only WebhookLeaseLost: failures of the receiver or the config are results."""
-        started_at = timezone.now()
+        started_at = clock.moment(clock.estimate())
         with counters.under_way.track_inprogress():
             outcome = await self._outcome(claimed, until)
         failpoint("webhook.answered")
@@ -415,14 +414,14 @@ def _request(claimed: ClaimedWebhook) -> PreparedRequest:
         keys.ring(),
         tenant=claimed.tenant,
         issuer=keys.issuer(),
-        now=time.time(),
+        now=clock.estimate(),
     )
 
 
 def _verdict(
     claimed: ClaimedWebhook, refused: AttemptRefused
 ) -> Retry | GiveUp | Disable | Uncounted:
-    scale, now = float(conf.WEBHOOK_TIME_SCALE), time.time()
+    scale, now = float(conf.WEBHOOK_TIME_SCALE), clock.estimate()
     own = refused.kind is FaultKind.HOST
     if own and (later := decide_uncounted(claimed.made_at.timestamp(), now, scale=scale)):
         return later

@@ -31,6 +31,7 @@ __all__ = [
     "Notification",
     "PreparedRequest",
     "abridge",
+    "describe",
     "content_type",
     "notification",
     "prepare",
@@ -123,7 +124,12 @@ def content_type(dialect: str) -> str:
 
 def abridge(id_: str, dialect: str, task: Task, limit: int) -> Notification:
     """Build the replacement for a notification of more than `limit` bytes: this task, with a note about the rest."""
-    task = _add_note(task, dialect, {OMITTED: {"description": OMITTED_TEXT, "maxBytes": limit}})
+    note = {OMITTED: {"description": OMITTED_TEXT, "maxBytes": limit}}
+    return describe(id_, dialect, _add_note(task, dialect, note))
+
+
+def describe(id_: str, dialect: str, task: Task) -> Notification:
+    """Build the notification of a task as it is: the first one of a webhook that comes late."""
     if dialect in SENT_EVENTS:
         subject = Subject(task.id, task.context_id)
         body = DIALECTS[dialect].first(subject, task, ended=False)[0]

@@ -18,6 +18,7 @@ from a2a_tasks.outbound import (
     Unanswered,
     make_tls_context,
 )
+from a2a_tasks.store import clock
 from a2a_tasks.telemetry import tracing
 
 __all__ = ["Delivered", "Outcome", "AttemptRefused", "Sender"]
@@ -71,7 +72,7 @@ class Sender:
     """
 
     def __init__(
-        self, client: Client | None = None, *, now: Callable[[], float] = time.time
+        self, client: Client | None = None, *, now: Callable[[], float] = clock.estimate
     ) -> None:
         self._client = client or _client()
         self._now = now

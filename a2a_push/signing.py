@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hmac
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -23,12 +24,14 @@ __all__ = [
     "Secret",
     "own_secrets",
     "read_secret",
+    "seems_secret",
     "sign",
 ]
 
 ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 MIN_LENGTH, MAX_LENGTH = 24, 64
 _SIZE = 32
+_MARK = re.compile("wh(?:sec|sk|pk)_", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -90,15 +93,23 @@ Signer = Secret | KeyPair
 
 
 def read_secret(text: str) -> Secret:
-    """Return a secret from its text form. Raises ValueError, which does not repeat the text."""
+    """Return a secret from its text form, in base64 or base64url, with or without padding.
+
+    Raises ValueError, which does not repeat the text.
+    """
     if not text.startswith("whsec_"):
         raise ValueError("a webhook secret begins with whsec_")
-    encoded = text.removeprefix("whsec_")
-    try:  # with or without padding
+    encoded = text.removeprefix("whsec_").replace("-", "+").replace("_", "/")
+    try:
         raw = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     except ValueError:
         raise ValueError("a webhook secret must be base64") from None
     return Secret(raw)
+
+
+def seems_secret(token: str) -> bool:
+    """Return whether a token is meant as a secret: it has the mark of a key of Standard Webhooks somewhere."""
+    return _MARK.search(token) is not None
 
 
 def own_secrets(token: str) -> tuple[Secret, ...]:

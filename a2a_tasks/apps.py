@@ -16,11 +16,14 @@ class TasksConfig(AppConfig):
         from a2a_tasks.access import auth_failures, auth_signals, sign_in_forms, switch_cache  # noqa: PLC0415 - they need the models
         from a2a_tasks.access import checks as _  # noqa: F401, PLC0415 - for the same reason
         from a2a_tasks.agents import registry  # noqa: PLC0415 - agents import models of their apps
-        from a2a_tasks.execution import wake_up  # noqa: PLC0415 - needs the models
-        from a2a_tasks.store import handed_secrets, sealed_columns  # noqa: PLC0415 - needs the models
+        from a2a_tasks.execution import calls, wake_up  # noqa: PLC0415 - needs the models
+        from a2a_tasks.operations.agent_calls import OperatedCalls  # noqa: PLC0415 - needs the models
+        from a2a_tasks.store import delegations, handed_secrets, hooks, sealed_columns  # noqa: PLC0415 - needs the models
 
         registry.discover()
         wake_up.install()
+        calls.register(OperatedCalls())
+        hooks.register(delegations.DelegationHooks())
         auth_failures.install()
         auth_signals.install()
         sign_in_forms.install()

@@ -64,6 +64,8 @@ class Caller:
     tenant: str = ""
     #: Rights that the credentials give beyond those of every caller.
     scopes: frozenset[str] = field(default_factory=frozenset)
+    #: The agents by way of which it calls, the first one first; empty = it calls itself.
+    path: tuple[str, ...] = ()
 
     @property
     def anonymous(self) -> bool:
@@ -81,7 +83,8 @@ class Caller:
         A request's tenant is routing, not authority (A2A 1.0 §3.2.7): it only subdivides the caller's own tenant.
         Raises InvalidParams if both names together are too long.
         """
-        return scope_in(self._join_tenants(tenant), self.principal, agent, shared=shared)
+        joined = self._join_tenants(tenant) if tenant else self.tenant
+        return scope_in(joined, self.principal, agent, shared=shared)
 
     def own(self, agent: str, tenant: str = "") -> OwnerScope:
         """Return the scope of this caller alone, even if it shares tasks. Raises InvalidParams, as above."""

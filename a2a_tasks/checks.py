@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -16,10 +17,11 @@ from a2a_tasks import failpoints
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.cards import card_of
 from a2a_tasks.agents.http import guard
-from a2a_tasks.agents.security import GRANTS
-from a2a_tasks.agents.visibility import VISIBILITIES
+from a2a_tasks.agents.mcp import find_flaws
+from a2a_tasks.agents.security import GRANTS, VISIBILITIES
 from a2a_tasks.audit.keys import MIN_LENGTH, keys
-from a2a_tasks.conf import base_url, conf, names, project
+from a2a_tasks.conf import base_url, conf, list_announced, names, project
+from a2a_tasks.guests import DOORS, list_guests
 from a2a_tasks.outbound import make_tls_context
 from a2a_tasks.signatures import ring
 from a2a_tasks.store import sealed_columns
@@ -53,6 +55,9 @@ CHOICES = {
 }
 
 
+_GRPC_URL = re.compile(r"https?://[^/?#@\s]+/?")
+
+
 @register()
 def check_agents(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
@@ -71,7 +76,7 @@ def check_settings(
         return unreadable
     rules = (
         *(_check_consistency, _check_queues, _check_request_rate, _check_environments),
-        *(_check_prices, _check_traces),
+        *(_check_prices, _check_traces, _check_grpc_url, _check_doors, _check_mcp_servers),
     )
     return [message for rule in rules for message in rule()]
 
@@ -235,8 +240,39 @@ def _check_request_rate() -> Iterable[CheckMessage]:
         yield Error("A2A_REQUEST_BYTES_PER_SECOND must be at least 1", id="a2a_tasks.E043")
 
 
+def _check_grpc_url() -> Iterable[CheckMessage]:
+    named = str(conf.GRPC_URL).strip()
+    hint = "Write it as cards show it: A2A_GRPC_URL=https://agents.example.com"
+    if named and "://" not in named:
+        what = f"A2A_GRPC_URL has no scheme, so cards name https://{named}"
+        yield Warning(what, hint=hint, id="a2a_tasks.W059")
+    elif named and not _GRPC_URL.fullmatch(named):
+        yield Error("A2A_GRPC_URL is not the URL of a server", hint=hint, id="a2a_tasks.E059")
+
+
+def _check_doors() -> Iterable[CheckMessage]:
+    named = {door.strip() for door in str(conf.DOORS).split(",")} - {""}
+    doors = list_guests(DOORS).keys()
+    if unknown := sorted(named - doors):
+        there = ", ".join(sorted(doors))
+        yield Error(f"A2A_DOORS has {', '.join(unknown)}; there is: {there}", id="a2a_tasks.E062")
+    elif "catalog" in named and not conf.PUBLIC_URL and not project.A2A_EMBEDDED:
+        hint = "Set A2A_PUBLIC_URL: a catalog names its agents by the domain of the host."
+        yield Warning("The AI catalog is not served", hint=hint, id="a2a_tasks.W062")
+    if "mcp" in named and find_spec("mcp") is None:
+        hint = "pip install 'a2a-host[mcp]', or install requirements-mcp.txt."
+        yield Error("A2A_DOORS has mcp, whose library is missing", hint=hint, id="a2a_tasks.E064")
+
+
+def _check_mcp_servers() -> Iterable[CheckMessage]:
+    for flaw in find_flaws():
+        hint = "docs/agents/resources.md has an example of the file."
+        yield Error(f"A2A_MCP_SERVERS: {flaw}", hint=hint, id="a2a_tasks.E065")
+
+
 def _check_queues() -> Iterable[CheckMessage]:
-    for agent in registry.agents() if conf.QUEUES else ():
+    # A worker of an environment takes from the queues of its versions alone.
+    for agent in registry.agents() if conf.QUEUES and not conf.ENVIRONMENT else ():
         if agent.queue not in registry.queues():
             yield Warning(
                 f"the agent {agent.slug} waits in the queue {agent.queue!r}, which is not in A2A_QUEUES",
@@ -253,6 +289,15 @@ def _check_environments() -> Iterable[CheckMessage]:
             f"A2A_ENVIRONMENT_KEYS has no secret of at least {MIN_LENGTH} characters for {unfit[0].strip()!r}",
             hint="crewai=SECRET,adk=SECRET. The agents of an environment without a secret are not served.",
             id="a2a_tasks.E054",
+        )
+        return
+    named = {name.strip() for name, _, _ in pairs} - {""}
+    silent = [name for name in sorted(named) if not list_announced(name)]
+    if silent:
+        yield Warning(
+            f"A2A_ENVIRONMENT_AGENTS names no agent for the environment {silent[0]!r}, so none of its agents is served",
+            hint=f"{silent[0]}=writer editor, or {silent[0]}=* for all agents.",
+            id="a2a_tasks.W058",
         )
 
 
@@ -296,7 +341,7 @@ def _check_consistency() -> Iterable[CheckMessage]:
             hint="Set REDIS_URL, so that hints cross processes at once.",
             id="a2a_tasks.W010",
         )
-    if registry.find(conf.DEFAULT_AGENT) is None:
+    if registry.agents() and registry.find(conf.DEFAULT_AGENT) is None:
         yield Warning(
             f"A2A_DEFAULT_AGENT is {conf.DEFAULT_AGENT!r}, but no such agent is on",
             hint="The host has no card at its root.",

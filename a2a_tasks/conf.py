@@ -1,8 +1,8 @@
 """The host's own settings: one typed attribute each, read as `A2A_<NAME>`.
 
-A setting is read at access: first from Django's settings (so that tests may override it), then from the environment,
-then from the default here. `docs/reference/settings.md` is checked against `HostSettings`; `Constants` are for the host and its
-tests only.
+A setting is read at its first access: from Django's settings (so that tests may override it), or else from the
+environment, or else from the default here. `docs/reference/settings.md` is checked against `HostSettings`; `Constants`
+are for the host and its tests only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
@@ -26,6 +26,8 @@ __all__ = [
     "forget",
     "is_ours",
     "names",
+    "opens_door",
+    "own_path",
     "path_below",
     "project",
     "read_environment_keys",
@@ -58,6 +60,9 @@ class Constants:
 
     #: Seconds by which the issuer's clock may differ from the clock of the host.
     JWT_LEEWAY_SECONDS: float = 30.0
+    #: Seconds for which an equal call of a tool, of the same caller, joins the first: clients of MCP give up, lose an
+    #: answer, and let their models try again. 0 = each call is a new one.
+    REPEAT_SECONDS: float = 60.0
     #: Minutes for which a name is locked after `LOGIN_FAILURES`, counted from the last attempt.
     LOGIN_WAIT_MINUTES: float = 15.0
     #: Maximum number of open calls in one gRPC server, streams included; further calls get RESOURCE_EXHAUSTED. 0 = any
@@ -80,15 +85,20 @@ class Constants:
     STOP_SECONDS: float = 8.0
     #: Seconds after which a worker exits in which an agent keeps the interpreter's lock. 0 = never.
     WATCHDOG_SECONDS: float = 60.0
-    #: Maximum seconds a client waits for the first output of an agent that may answer directly; then it gets a Task.
+    #: Maximum seconds a client waits for the first output of an agent that may answer directly; then it gets a Task. A
+    #: client that streams waits KEEPALIVE_SECONDS at most.
     FIRST_WORD_SECONDS: float = 10.0
+    #: Seconds after which the task of a client of another protocol that has left is cancelled, unless somebody follows it
+    #: then (`Agent.on_hangup`).
+    HANG_UP_SECONDS: float = 5.0
     #: Maximum number of rows that retention removes in one transaction.
     PURGE_BATCH: int = 500
     #: Maximum seconds the hourly purge works; an hour later it goes on.
     PURGE_SECONDS: float = 300.0
     #: Seconds in which a request must arrive, head and body; then it is cut off with 408. 0 = any time.
     REQUEST_SECONDS: float = 20.0
-    #: Bytes of an HTTP request that extend its time limit by one second; at least 1.
+    #: Bytes of a request that extend its time limit by one second; at least 1. A client that has read its answer more
+    #: slowly for A2A_REQUEST_SECONDS is cut off.
     REQUEST_BYTES_PER_SECOND: int = 4096
     #: Maximum nesting of a JSON body.
     MAX_JSON_DEPTH: int = 64
@@ -100,6 +110,8 @@ class Constants:
     MAX_METADATA_BYTES: int = 64 * 1024
     #: Maximum number of keys in such metadata.
     MAX_METADATA_KEYS: int = 256
+    #: Maximum bytes of the headers of one request that are kept for its agent.
+    FORWARDED_HEADER_BYTES: int = 8 * 1024
     #: Maximum number of extensions that a message names, and of tasks it refers to.
     MAX_REFERENCES: int = 100
     #: Minimum seconds for which the download URL of a file is valid; the maximum is twice as long.
@@ -147,8 +159,11 @@ class Constants:
     #: Maximum size of a file, in bytes, that stays inside its message or artifact; larger ones go to the storage
     #: `a2a_files`.
     FILE_INLINE_BYTES: int = 64 * 1024
-    #: Seconds between keep-alive comments on idle streams. Proxies cut at 60.
-    KEEPALIVE_SECONDS: float = 15.0
+    #: Maximum seconds without a byte on a stream of server-sent events; then a comment is sent. httpx, and so the
+    #: Python SDKs, give up after 5, proxies after 60. 0 = no comments.
+    KEEPALIVE_SECONDS: float = 4.0
+    #: Seconds between pings on a gRPC connection. One that has not answered by the next one is cut. 0 = no pings.
+    GRPC_PING_SECONDS: float = 15.0
     #: Maximum size of a message, in bytes, as it is stored; above A2A_MAX_BODY_BYTES it has no effect.
     MAX_MESSAGE_BYTES: int = 4 * 1024 * 1024
     #: Maximum size of a notification, in bytes; instead of a larger one the task is sent without artifacts and history.
@@ -202,12 +217,35 @@ class HostSettings(Constants, Compatibility):
     #: Base URL written into cards, e.g. `https://agents.example.com`, without `A2A_PREFIX`; empty = taken from the
     #: request.
     PUBLIC_URL: str = ""
+    #: Further doors of the host, separated by commas: `catalog`, the AI catalog of its agents at
+    #: `/.well-known/ai-catalog.json`; `mcp`, an MCP server with the agents as its tools at `/mcp`; `openai`, the agents
+    #: as models of OpenAI's API at `/v1`; `ag-ui`, the agents for front ends that speak AG-UI. Empty = none.
+    DOORS: str = ""
+    #: Seconds after which a client of MCP that takes handles of tasks gets one instead of the answer.
+    MCP_HANDLE_SECONDS: float = 2.0
+    #: Seconds after which a client of an MCP version before 2026-07-28 is told that the agent still works; many give up
+    #: after 60.
+    MCP_OLD_SECONDS: float = 50.0
+    #: Origins, separated by commas, whose pages may use the door `ag-ui` from the browser, such as
+    #: `https://app.example.com`.
+    AG_UI_ORIGINS: str = ""
+    #: Headers, separated by commas, in which clients of OpenAI's API name the conversation.
+    OPENAI_CONTEXT_HEADERS: str = "X-OpenWebUI-Chat-Id"
+    #: Beginnings of messages, separated by commas, that clients of OpenAI's API get an empty answer to, such as the
+    #: prompts for titles of a front end.
+    OPENAI_IGNORE: str = ""
+    #: Streams of OpenAI's API have the words of a failure also as text: some clients do not show errors.
+    OPENAI_TELL_FAILURES: bool = True
+    #: File (TOML) with the MCP servers that agents may call by `turn.mcp`, and the environment variables with their
+    #: credentials. Empty = none.
+    MCP_SERVERS: str = ""
     #: Path below which the host serves everything, such as `/a2a`; empty = the root. All processes need the same.
     PREFIX: str = ""
     #: Serve a playground at `/`, where users talk to agents from the browser: 1, 0, or "auto" = only on the embedded
     #: host.
     PLAYGROUND: str = "auto"
-    #: Callers without credentials may use the agents: 1, 0, or "auto" = only on the embedded host.
+    #: Callers without credentials may use the agents: 1, 0, or "auto" = only on the embedded host, which then serves
+    #: this machine alone.
     ANONYMOUS: str = "auto"
     #: Callers may authenticate with an API key (`manage.py api_keys`, or the admin).
     API_KEYS: bool = True
@@ -257,7 +295,8 @@ class HostSettings(Constants, Compatibility):
     #: Port of gRPC: of `serve_grpc`, and of its process in the stack; 0 or empty = no gRPC. `make run` takes 50051
     #: unless it is set.
     GRPC_PORT: int = 0
-    #: Address of gRPC in cards, `host:port`; empty = the host's own name with `A2A_GRPC_PORT`, if there is one.
+    #: URL of gRPC in cards, such as `https://agents.example.com`; empty = cards do not name gRPC. Google's ADK refuses
+    #: the card unless this has the origin of its other URLs. `host:port` is read as `https://host:port` (deprecated).
     GRPC_URL: str = ""
     #: File with the certificate chain of the gRPC server (PEM); empty = no TLS.
     GRPC_CERTIFICATE: str = ""
@@ -269,6 +308,9 @@ class HostSettings(Constants, Compatibility):
     #: Maximum number of gRPC connections from one address (IPv6: from one /64). 0 = any number: where all come through
     #: one proxy or a service mesh.
     GRPC_CONNECTIONS_PER_ADDRESS: int = 500
+    #: Name of this installation in the header of the console, such as `production`: red if it begins with `prod`, amber with
+    #: `stag`, else blue. Empty = none. It is not the environment of a worker.
+    ENVIRONMENT_NAME: str = ""
     #: Processes that run agents: "local" (this web process), "celery" (workers) or "auto" (celery if there is a
     #: broker).
     RUNS: str = "auto"
@@ -282,6 +324,9 @@ class HostSettings(Constants, Compatibility):
     #: Secrets of the environments whose agents are served: `crewai=secret,adk=secret`; empty = agents of every
     #: environment that can write to the database.
     ENVIRONMENT_KEYS: str = ""
+    #: The agents that each environment may announce: `crewai=writer editor,adk=*` (slugs, `*` = all). With
+    #: A2A_ENVIRONMENT_KEYS an environment that is not named here may announce none; without both, each may announce all.
+    ENVIRONMENT_AGENTS: str = ""
     #: Maximum number of runs in one process, nine tenths of them for a single tenant; more wait in the table.
     RUN_SLOTS: int = 1200
     #: Maximum number of these runs for one tenant (without tenants: for one caller). 0 = no limit except that a tenth
@@ -290,6 +335,14 @@ class HostSettings(Constants, Compatibility):
     #: Maximum number of unfinished runs of one tenant (without tenants: of one caller); at the limit its sends get 429.
     #: 0 = any number.
     MAX_UNFINISHED_PER_TENANT: int = 0
+    #: Maximum depth of calls of agents by agents (`turn.call`): 1 = the agents that it calls call nobody.
+    CALL_DEPTH: int = 8
+    #: Maximum number of agents that one turn may call, each call counted.
+    CALLS_PER_TURN: int = 100
+    #: Maximum number of tasks of agents that call each other, with the first one.
+    TREE_TASKS: int = 1000
+    #: Maximum number of messages to one task that wait or are worked on; at the limit its sends get 429. 0 = any number.
+    MAX_UNFINISHED_PER_TASK: int = 100
     #: Maximum number of open streams of one tenant (without tenants: of one caller) in one web process; further ones
     #: get 429. 0 = any number.
     MAX_STREAMS_PER_TENANT: int = 0
@@ -329,6 +382,9 @@ class HostSettings(Constants, Compatibility):
     AUDIT_KEYS: str = ""
     #: Maximum size of a request body, and of a gRPC message, in bytes.
     MAX_BODY_BYTES: int = 4 * 1024 * 1024
+    #: Maximum number of bytes of answers in one process that clients have not read yet. No connection gets more of them
+    #: than is then left for others; one that would is closed, a gRPC call gets RESOURCE_EXHAUSTED. 0 = any number.
+    MAX_UNREAD_BYTES: int = 256 * 1024 * 1024
     #: Maximum size of all artifacts of a run, in bytes as they are stored, large files excluded; a larger output fails
     #: the task. 0 = any size.
     MAX_ARTIFACT_BYTES: int = 64 * 1024 * 1024
@@ -376,6 +432,8 @@ class HostSettings(Constants, Compatibility):
     #: File that a worker or beat touches every five seconds as long as it works, for health checks of containers;
     #: empty = none.
     HEARTBEAT_FILE: str = ""
+    #: Minutes without output after which a run counts as stuck for operators.
+    SILENT_MINUTES: float = 5.0
     #: Days for which settled deliveries of webhooks are kept, with their attempts; 0 = as long as the task.
     WEBHOOK_RETENTION_DAYS: float = 30.0
     #: Fernet keys for secrets at rest, newest first, separated by commas; empty = made from `SECRET_KEY`.
@@ -387,23 +445,14 @@ class HostSettings(Constants, Compatibility):
     #: Keys that sign cards, newest first: files of them (JWK Sets or PEM), separated by commas, or a JWK Set itself; empty = made from `SECRET_KEY`.
     CARD_KEYS: str = ""
 
-    def __getattribute__(self, name: str) -> Any:
-        if name.startswith("_"):
-            return super().__getattribute__(name)
-        if name not in _read:
-            _read[name] = _look_up(name, super().__getattribute__(name))
-        return _read[name]
-
 
 _TYPES: dict[str, type] = get_type_hints(HostSettings)
 #: Numeric settings whose environment variable may be empty: then the default applies.
 _MAY_BE_EMPTY = frozenset({"GRPC_PORT"})
-#: Cache of settings that were looked up: every request reads some.
-_read: dict[str, Any] = {}
-conf = HostSettings()
 
 
-def _look_up(name: str, default: Any) -> Any:
+def _look_up(name: str) -> Any:
+    default = getattr(HostSettings, name)
     key = f"A2A_{name}"
     if hasattr(django_settings, key):
         return getattr(django_settings, key)
@@ -417,9 +466,22 @@ def base_url(site: str = "") -> str:
     return f"{(str(conf.PUBLIC_URL) or site).rstrip('/')}{conf.PREFIX}"
 
 
+def opens_door(name: str) -> bool:
+    """Return whether A2A_DOORS names what is to be served."""
+    return name in (door.strip() for door in str(conf.DOORS).split(","))
+
+
 def is_ours(path: str) -> bool:
     """Return whether a path of the site is the host's: A2A_PREFIX, or below it."""
-    return not conf.PREFIX or path == conf.PREFIX or path.startswith(f"{conf.PREFIX}/")
+    return own_path(path) is not None
+
+
+def own_path(path: str) -> str | None:
+    """Return the part of a path of the site below A2A_PREFIX, `/` at least; None for a path that is not the host's."""
+    prefix = conf.PREFIX
+    if prefix and path != prefix and not path.startswith(f"{prefix}/"):
+        return None
+    return path.removeprefix(prefix) or "/"
 
 
 def path_below(path: str) -> str:
@@ -429,8 +491,25 @@ def path_below(path: str) -> str:
 
 def read_environment_keys() -> dict[str, str]:
     """Return the secret of each environment in A2A_ENVIRONMENT_KEYS; an empty one fits no signature."""
-    pairs = (pair.partition("=") for pair in str(conf.ENVIRONMENT_KEYS).split(","))
-    return {name.strip(): key.strip() for name, _, key in pairs if name.strip()}
+    return _read_pairs(conf.ENVIRONMENT_KEYS)
+
+
+def may_announce(environment: str, slug: str) -> bool:
+    """Return whether A2A_ENVIRONMENT_AGENTS lets the environment announce the agent."""
+    if not str(conf.ENVIRONMENT_AGENTS).strip() and not str(conf.ENVIRONMENT_KEYS).strip():
+        return True
+    slugs = list_announced(environment)
+    return slug in slugs or "*" in slugs
+
+
+def list_announced(environment: str) -> list[str]:
+    """Return the slugs that A2A_ENVIRONMENT_AGENTS has for the environment; `*` stands for all."""
+    return _read_pairs(conf.ENVIRONMENT_AGENTS).get(environment, "").split()
+
+
+def _read_pairs(text: object) -> dict[str, str]:
+    pairs = (pair.partition("=") for pair in str(text).split(","))
+    return {name.strip(): value.strip() for name, _, value in pairs if name.strip()}
 
 
 class ProjectSettings:
@@ -453,18 +532,34 @@ class ProjectSettings:
     #: The version on the page of workers, unless A2A_RELEASE is set.
     A2A_HOST_VERSION: str = ""
 
-    def __getattribute__(self, name: str) -> Any:
-        default = super().__getattribute__(name)
-        return default if name.startswith("_") else getattr(django_settings, name, default)
+
+class _HostReader:
+    """Looks a setting of the host up at its first read, and keeps it as a plain attribute: every request reads some."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = _look_up(name)
+        setattr(self, name, value)
+        return value
 
 
-project = ProjectSettings()
+class _ProjectReader:
+    """Reads a setting of the Django project in the same way."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(django_settings, name, getattr(ProjectSettings, name))
+        setattr(self, name, value)
+        return value
+
+
+conf = cast("HostSettings", _HostReader())
+project = cast("ProjectSettings", _ProjectReader())
 
 
 @receiver(setting_changed)
 def forget(**_: Any) -> None:
-    """Clear the cache: a test has overridden settings or the environment."""
-    _read.clear()
+    """Clear what was read: a test has overridden settings or the environment."""
+    vars(conf).clear()
+    vars(project).clear()
 
 
 def names() -> list[str]:

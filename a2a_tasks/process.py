@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import resource
 import socket
 import sys
 import threading
@@ -20,12 +21,16 @@ __all__ = [
     "leave_now",
     "listen",
     "name",
+    "raise_descriptor_limit",
 ]
 
 logger = logging.getLogger(__name__)
 
 #: Connections the kernel queues until they are accepted.
 BACKLOG = 2048
+#: Descriptors that a serving process asks for. Some systems have a hard limit of 10^9, and some programs try to close
+#: as many.
+MAX_DESCRIPTORS = 65_536
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -34,6 +39,20 @@ def listen(host: str, port: int) -> socket.socket:
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE, proto=socket.IPPROTO_TCP
     )[0]
     return socket.create_server(address[:2], family=family, backlog=BACKLOG)
+
+
+def raise_descriptor_limit() -> None:
+    """Raise this process's limit of file descriptors to its hard limit, at most MAX_DESCRIPTORS.
+
+    The usual soft limit of 1,024 is for programs that call select(). Each connection of a client takes one.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError) as fault:  # macOS allows fewer than its hard limit says
+            logger.warning("the limit of %d file descriptors cannot be raised: %s", soft, fault)
 
 
 #: The URL of the site that this process serves, without a path; empty = it serves none.

@@ -18,17 +18,16 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import redis
-import redis.asyncio
 from django.conf import settings
-from redis.asyncio.retry import Retry as AsyncRetry
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from a2a_tasks.conf import project
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.lifecycle import Recorded
+
+if TYPE_CHECKING or project.REDIS_URL:  # then it is loaded before the first request
+    import redis.asyncio
 
 __all__ = [
     "Committed",
@@ -37,6 +36,7 @@ __all__ = [
     "Stop",
     "Subscriber",
     "OverridesChanged",
+    "has_subscribers",
     "publish",
     "listen",
     "prefix",
@@ -94,17 +94,23 @@ class OverridesChanged:
 
 
 Hint = Committed | Stop | RunQueued | OverridesChanged
-_listeners: set[Callable[[Hint], None]] = set()
+KINDS: tuple[type[Hint], ...] = (Committed, Stop, RunQueued, OverridesChanged)
+_listeners: dict[type[Hint], set[Callable[[Any], None]]] = {kind: set() for kind in KINDS}
 
 
 @contextlib.contextmanager
-def listen(callback: Callable[[Hint], None]) -> Iterator[None]:
-    """Call `callback` with every hint of this process, in the thread that publishes it, until the block ends."""
-    _listeners.add(callback)
+def listen(callback: Callable[[Any], None], *kinds: type[Hint]) -> Iterator[None]:
+    """Call `callback` with every hint of this process of these kinds (without any: of all), until the block ends.
+
+    It is called in the thread that publishes the hint.
+    """
+    for kind in kinds or KINDS:
+        _listeners[kind].add(callback)
     try:
         yield
     finally:
-        _listeners.discard(callback)
+        for kind in kinds or KINDS:
+            _listeners[kind].discard(callback)
 
 
 def publish(hint: Hint) -> None:
@@ -112,12 +118,12 @@ def publish(hint: Hint) -> None:
     _tell_here(hint)
     if project.REDIS_URL and not isinstance(
         hint, RunQueued
-    ):  # Celery announces due work (execution/wake_up.py)
+    ):  # goes to one worker only (execution/wake_up.py)
         _publisher.put(hint)
 
 
 def _tell_here(hint: Hint) -> None:
-    for callback in tuple(_listeners):
+    for callback in tuple(_listeners[type(hint)]):
         try:
             callback(hint)
         except Exception:
@@ -172,6 +178,10 @@ class _Publisher:
                 self._thread.start()
 
     def _run(self) -> None:
+        import redis  # noqa: PLC0415 - a host without Redis does not load it
+        from redis.backoff import NoBackoff  # noqa: PLC0415
+        from redis.retry import Retry  # noqa: PLC0415
+
         client = redis.Redis.from_url(
             project.REDIS_URL,
             socket_timeout=PATIENCE_SECONDS,
@@ -209,6 +219,24 @@ async def _at_most(seconds: float) -> AsyncIterator[None]:
             yield
     except Exception as fault:  # noqa: BLE001 - see above
         log.debug("Redis did not confirm: %r", fault)
+
+
+async def has_subscribers(name: str) -> bool | None:
+    """Return whether any process listens to a channel; None if Redis does not tell, False in a host without Redis."""
+    if not project.REDIS_URL:
+        return False
+    import redis.asyncio  # noqa: PLC0415 - a host without Redis does not load it
+
+    try:
+        async with (
+            asyncio.timeout(PATIENCE_SECONDS),
+            redis.asyncio.Redis.from_url(project.REDIS_URL) as client,
+        ):
+            ((_, number),) = await client.pubsub_numsub(name)
+    except Exception as fault:  # noqa: BLE001 - while its connection breaks, redis-py raises AttributeError and others
+        log.debug("Redis did not tell the listeners: %r", fault)
+        return None
+    return bool(number)
 
 
 class Subscriber:
@@ -284,11 +312,15 @@ class Subscriber:
 
     async def _listen(self) -> None:
         """Receive hints on one connection until it breaks. Raises redis.RedisError, OSError."""
+        import redis.asyncio  # noqa: PLC0415 - a host without Redis does not load it
+        from redis.asyncio.retry import Retry  # noqa: PLC0415
+        from redis.backoff import NoBackoff  # noqa: PLC0415
+
         client = redis.asyncio.Redis.from_url(
             project.REDIS_URL,
             socket_timeout=PATIENCE_SECONDS,
             socket_connect_timeout=PATIENCE_SECONDS,
-            retry=AsyncRetry(NoBackoff(), 0),  # `_read` reconnects, and `follow` must not wait
+            retry=Retry(NoBackoff(), 0),  # `_read` reconnects, and `follow` must not wait
         )
         async with client, client.pubsub() as pubsub:
             await pubsub.subscribe(_stops_channel(), _switches_channel(), *self._wanted)

@@ -15,15 +15,18 @@ from typing import Any
 from msgspec import Raw
 
 from a2a_tasks.agents import Agent, AgentError, Conversation, Journal, Message, Part
-from a2a_tasks.agents.content import Content, parts
+from a2a_tasks.agents.author_errors import definition, keepable
 from a2a_tasks.agents.emission import (
     ANSWER,
     Chunk,
+    Content,
     Emission,
     Reply,
     StatusUpdate,
     ToolEvent,
     emission,
+    mend_emission,
+    parts,
 )
 from a2a_tasks.agents.later import Later
 from a2a_tasks.agents.turn import Turn
@@ -31,7 +34,6 @@ from a2a_tasks.caller import ANONYMOUS
 from a2a_tasks.execution.agent_call import drive
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, advance
-from a2a_tasks.protocol.soundness import check_kept
 from a2a_tasks.protocol.values import Artifact, Role, Task, TaskState, TaskStatus
 
 __all__ = ["AgentAnswer", "Talk", "converse"]
@@ -137,13 +139,13 @@ class Talk:
             async with contextlib.aclosing(drive(self.agent, turn)) as values:
                 async for value in values:
                     begun = any(isinstance(e, Chunk) and e.artifact_id == ANSWER for e in said)
-                    said.append(emission(value, answer=ANSWER, begun=begun))
+                    said.append(mend_emission(emission(value, answer=ANSWER, begun=begun)))
                     if _ends(said[-1]):
                         break
             turn._unused.tell(type(self.agent).__module__, self.agent.run)  # noqa: SLF001 - warnings for the author
         except AgentError as fault:
             return said, fault
-        check_kept("turn.memory", turn.memory)
+        turn.memory = keepable("turn.memory", turn.memory, definition(self.agent.run))
         return said, None
 
     def _conclude(self, turn: Turn, said: list[Emission], fault: AgentError | None) -> AgentAnswer:

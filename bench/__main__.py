@@ -1,4 +1,4 @@
-"""`python -m bench`: measure this host against its peers, in one run, as ratios. See docs/reports/benchmarks.md."""
+"""`python -m bench`: measure this host against its peers, in one run, as ratios. See bench/README.md."""
 
 from __future__ import annotations
 

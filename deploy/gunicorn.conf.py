@@ -38,7 +38,7 @@ class Worker(UvicornWorker):
 
     def run(self) -> None:
         """Serve until a signal."""
-        from a2a_project.grpc_server import serve_in_background  # noqa: PLC0415 - not in the master
+        from a2a_project.grpc_process import serve_in_background  # noqa: PLC0415 - not in the master
         from a2a_project.server import uvicorn_options  # noqa: PLC0415 - not in the master
         from a2a_tasks.telemetry.printed_lines import log_printed_lines  # noqa: PLC0415 - not in the master
 

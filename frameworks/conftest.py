@@ -13,13 +13,15 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "frameworks.settings"
 import django
 import pytest
 
-pytest.register_assert_rewrite("frameworks.contract", "tests.support.model_memory")
+pytest.register_assert_rewrite(
+    "frameworks.contract", "frameworks.delegation", "tests.support.model_contract"
+)
 django.setup()
 
 from django.core.management import call_command
 
 from frameworks.settings import DIRECTORY
-from frameworks.tools import LEDGER
+from frameworks.tools import LEDGER, LedgerFile
 from tests.model_server import COMMANDS, Exchange, ModelServer, serving_model
 from tests.support.execution.host import hosting
 
@@ -66,15 +68,16 @@ def server() -> Iterator[ModelServer]:
 def model(server: ModelServer) -> ModelServer:
     """The model server, which has counted nothing yet."""
     server.exchanges.clear()
+    server.calls_read.clear()
     server._released = asyncio.Event()
     return server
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Path]:
+def ledger(tmp_path: Path) -> Iterator[LedgerFile]:
     """The file in which tools note their calls."""
     os.environ[LEDGER] = str(tmp_path / "ledger")
-    yield tmp_path / "ledger"
+    yield LedgerFile(tmp_path / "ledger")
     del os.environ[LEDGER]
 
 

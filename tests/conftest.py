@@ -323,23 +323,14 @@ def _has_tables() -> bool:
 
 
 @pytest.fixture
-def empty_audit_log(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Begin with an empty log, and with nothing on its way to it.
-
-    What a former test was refused is written after its end: by the store's threads, and what was counted by a timer
-    ten seconds later.
-    """
+def empty_audit_log(db: None) -> None:
+    """Begin with an empty log, and with nothing on its way to it."""
     from django.db import transaction  # noqa: PLC0415 - only once Django is set up
 
-    from a2a_tasks.access import auth_failures  # noqa: PLC0415 - the same
     from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal  # noqa: PLC0415 - the same
     from a2a_tasks.store import db as store_db  # noqa: PLC0415 - the same
     from a2a_tasks.store.audit_triggers import unlock  # noqa: PLC0415 - the same
 
-    monkeypatch.setattr(auth_failures, "_throttle", auth_failures.Throttle(auth_failures._put))
-    if (timer := auth_failures._timer) is not None:
-        timer.cancel()
-        timer.join()
     store_db.close()
     with transaction.atomic(), unlock():
         for model in (AuditEntry, AuditLink, AuditSeal):
@@ -347,11 +338,16 @@ def empty_audit_log(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def worker(django_db_setup: None, request: pytest.FixtureRequest) -> Iterator[Child]:
+def worker(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, request: pytest.FixtureRequest
+) -> Iterator[Child]:
     """Run one real Celery worker on the test database, for the tests of a module that asks (stack only).
 
     No longer than that: it claims every run of the queue `agents`, also those of tests that mean to do so themselves.
+    What it writes as it ends, such as the row that says so, goes with it.
     """
+    from django.core.management import call_command  # noqa: PLC0415 - only once Django is set up
+
     if backends.backend() != backends.STACK:
         pytest.fail(
             "workers belong to the stack: mark the test @pytest.mark.backend('stack'), or ask for `runners`"
@@ -359,6 +355,8 @@ def worker(django_db_setup: None, request: pytest.FixtureRequest) -> Iterator[Ch
     with celery_worker() as child:
         request.config.stash[WORKER] = child
         yield child
+    with django_db_blocker.unblock():
+        call_command("flush", interactive=False, verbosity=0)
 
 
 @pytest.fixture
@@ -369,16 +367,35 @@ def runners(backend: str, request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _refusals_end_with_their_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let no test leave notes of what it was refused: a timer would write them ten seconds later, in another test.
+
+    A test without a database writes none.
+    """
+    from a2a_tasks.access import auth_failures  # noqa: PLC0415 - only once Django is set up
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(auth_failures, "_throttle", auth_failures.Throttle(auth_failures._put))
+        patch.setattr(auth_failures, "_timer", None)
+        if not _uses_database(request.node):
+            patch.setattr(auth_failures, "run_in_background", lambda *_: Future[None]())
+        yield
+        if auth_failures._timer is not None:
+            auth_failures._timer.cancel()
+
+
+@pytest.fixture(autouse=True)
 def _store_in_the_tests_transaction(request: pytest.FixtureRequest) -> Iterator[None]:
     """Let the store work in the transaction of a test that is rolled back (`tests/support/inline_store.py`).
 
-    Of one that commits, what was to be folded is folded before its tables are emptied.
+    Of one that commits, what is under way is written before its tables are emptied: what was to be folded, and notes of
+    refusals.
     """
     if not _uses_database(request.node):
         yield
         return
     if not _is_rolled_back(request):
-        yield from _folded_before_the_end(request)
+        yield from _written_before_the_end(request)
         return
     from tests.support.inline_store import inline_store  # noqa: PLC0415 - only once Django is set up
 
@@ -387,15 +404,20 @@ def _store_in_the_tests_transaction(request: pytest.FixtureRequest) -> Iterator[
         yield
 
 
-def _folded_before_the_end(request: pytest.FixtureRequest) -> Iterator[None]:
-    from a2a_tasks.store import db, folding  # noqa: PLC0415 - only once Django is set up
+def _written_before_the_end(request: pytest.FixtureRequest) -> Iterator[None]:
+    from a2a_tasks.access import auth_failures  # noqa: PLC0415 - only once Django is set up
+    from a2a_tasks.store import db, folding  # noqa: PLC0415 - the same
 
     request.getfixturevalue("transactional_db")
     begun: list[Future[None]] = []
+
+    def begin(*work: Any) -> Future[None]:
+        begun.append(db.run_in_background(*work))
+        return begun[-1]
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            folding, "run_in_background", lambda *work: begun.append(db.run_in_background(*work))
-        )
+        for module in (folding, auth_failures):
+            patch.setattr(module, "run_in_background", begin)
         yield
         while not all(job.done() for job in begun):  # one job begins the next
             wait(begun, timeout=10)

@@ -1,4 +1,4 @@
-"""The two shapes of answers of `tests/model_server.py`: chat completions and responses, whole and as events."""
+"""Two shapes of answers of `tests/model_server.py`: chat completions and responses, whole and as events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-__all__ = ["SHAPES", "ChatCompletion", "Response"]
+__all__ = ["Calls", "ChatCompletion", "Entries", "Response", "event_of", "text_of"]
 
 Calls = list[tuple[str, str, str]]
 Entries = list[tuple[str, str]]
@@ -32,8 +32,10 @@ class ChatCompletion:
 
     END = b"data: [DONE]\n\n"
 
-    def __init__(self, model: str, exchange: Any, calls: Calls) -> None:
-        self._exchange, self._calls = exchange, calls
+    def __init__(self, request: Any, exchange: Any, calls: Calls) -> None:
+        self._exchange, self._calls, model = exchange, calls, request.get("model", "")
+        #: A stream has usage only if the request asks for it, as that of OpenAI.
+        self._tells_usage = (request.get("stream_options") or {}).get("include_usage", False)
         self._about = {"id": f"chat-{exchange.number}", "created": CREATED, "model": model}
 
     @staticmethod
@@ -45,10 +47,21 @@ class ChatCompletion:
             for m in request["messages"]
         ]
 
+    @staticmethod
+    def read_calls(request: Any) -> list[str]:
+        """The ids of the calls in the conversation."""
+        return [call["id"] for m in request["messages"] for call in m.get("tool_calls") or ()]
+
     @property
-    def _usage(self) -> dict[str, int]:
+    def _usage(self) -> dict[str, Any]:
         given, made = self._exchange.input_tokens, self._exchange.output_tokens
-        return {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
+        about = {"cached_tokens": self._exchange.cached_tokens}
+        return {
+            "prompt_tokens": given,
+            "completion_tokens": made,
+            "total_tokens": given + made,
+            "prompt_tokens_details": about,
+        }
 
     @property
     def _reason(self) -> str:
@@ -81,14 +94,9 @@ class ChatCompletion:
         for index, call in enumerate(self._tool_calls()):
             yield self._chunk({"tool_calls": [{"index": index, **call}]})
         yield self._chunk({}, self._reason)
-        yield event_of(
-            {
-                **self._about,
-                "object": "chat.completion.chunk",
-                "choices": [],
-                "usage": self._usage,
-            }
-        )
+        if self._tells_usage:
+            about = {**self._about, "object": "chat.completion.chunk", "choices": []}
+            yield event_of({**about, "usage": self._usage})
 
     def _chunk(self, delta: Any, reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
@@ -100,8 +108,8 @@ class Response:
 
     END = b""
 
-    def __init__(self, model: str, exchange: Any, calls: Calls) -> None:
-        self._model, self._exchange, self._calls = model, exchange, calls
+    def __init__(self, request: Any, exchange: Any, calls: Calls) -> None:
+        self._model, self._exchange, self._calls = request.get("model", ""), exchange, calls
         self._number = 0
 
     @staticmethod
@@ -121,6 +129,12 @@ class Response:
                 entries.append((item["role"], text_of(item["content"])))
         return entries
 
+    @staticmethod
+    def read_calls(request: Any) -> list[str]:
+        """The ids of the calls in the conversation."""
+        given = request["input"] if isinstance(request["input"], list) else []
+        return [item["call_id"] for item in given if item.get("type") == "function_call"]
+
     def whole(self, text: str) -> Any:
         """The answer in one piece."""
         output = [self._message(text)] if text else []
@@ -130,7 +144,10 @@ class Response:
         given, made = self._exchange.input_tokens, self._exchange.output_tokens
         usage = {
             "input_tokens": given,
-            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "input_tokens_details": {
+                "cached_tokens": self._exchange.cached_tokens,
+                "cache_write_tokens": 0,
+            },
             "output_tokens": made,
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": given + made,
@@ -204,6 +221,3 @@ class Response:
         kind = f"response.{name}"
         self._number += 1
         return event_of({"type": kind, "sequence_number": self._number - 1, **about}, kind)
-
-
-SHAPES: dict[str, Any] = {"/v1/chat/completions": ChatCompletion, "/v1/responses": Response}

@@ -1,14 +1,18 @@
-"""A model server on this machine that speaks OpenAI's protocol, and does what the prompt says: no weights, no internet.
+"""A model server on this machine that speaks the protocols of OpenAI and Anthropic, and does what the prompt says: no weights, no internet.
 
-`/v1/chat/completions` and `/v1/responses`, streamed or not. Each line of the last message of the user is one answer;
+`/v1/chat/completions`, `/v1/responses` and `/v1/messages`, streamed or not. Each line of the last message of the user is one answer;
 the first is given to the message, the second to the results of the first one's tools, and so on. A line is commands,
 joined by ` + `:
 
     SAY words          the words, one piece each. $RESULT is the last result of a tool, $USERS the number of messages of
-                       users. At the word WAIT it waits until `release` was called, at PAUSE for one `step`.
+                       users, \\ud83d half a surrogate pair. At the word WAIT it waits until `release` was called, at PAUSE for one `step`.
     CALL tool {json}   a call of a tool
+    ID text            the id of the line's calls that follow, as servers give it that repeat ids; nothing = an empty id
     SLOW seconds       waits before each piece of the line
     FAIL status times  answers with this status; with `times`, only so often for this conversation
+    CACHED number      so many of the input tokens were in a cache
+    WRITTEN number     so many of the input tokens were written to a cache; only `/v1/messages` says so
+    CUT                ends the stream after the words, without an end
     GARBAGE            answers with what is no answer
     NEVER              does not answer
 
@@ -31,12 +35,19 @@ from typing import Any
 
 import uvicorn
 
-from tests import model_answers
+from tests.anthropic_answers import MessagesAnswer
+from tests.model_answers import ChatCompletion, Response
+from tests.support.listeners import close_listener
 from tests.support.ports import free_port
 
 __all__ = ["Exchange", "ModelServer", "serving_model"]
 
-COMMANDS = ("SAY", "CALL", "SLOW", "FAIL", "GARBAGE", "NEVER")
+SHAPES: dict[str, Any] = {
+    "/v1/chat/completions": ChatCompletion,
+    "/v1/responses": Response,
+    "/v1/messages": MessagesAnswer,
+}
+COMMANDS = ("SAY", "CALL", "ID", "SLOW", "FAIL", "CACHED", "WRITTEN", "CUT", "GARBAGE", "NEVER")
 
 
 @dataclass
@@ -49,6 +60,10 @@ class Exchange:
     line: int
     input_tokens: int
     output_tokens: int = 0
+    #: Those of the input tokens that were in a cache.
+    cached_tokens: int = 0
+    #: Those that were written to one.
+    written_tokens: int = 0
     #: `running`, `finished`, `failed` (as it was told to), or `left`: the client went away.
     state: str = "running"
 
@@ -61,8 +76,14 @@ class Plan:
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     pause: float = 0.0
     status: int = 0
+    identity: str | None = None
+    cut: bool = False
     garbage: bool = False
     never: bool = False
+
+
+class _Cut(Exception):
+    """The stream is cut off."""
 
 
 class ModelServer:
@@ -71,6 +92,8 @@ class ModelServer:
     def __init__(self) -> None:
         self.url = ""
         self.exchanges: list[Exchange] = []
+        #: The ids of calls in each request.
+        self.calls_read: list[list[str]] = []
         self._failures: Counter[str] = Counter()
         self._released, self._steps = asyncio.Event(), asyncio.Semaphore(0)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -115,11 +138,12 @@ class ModelServer:
                 break
         if scope["path"] == "/counts":
             return await _whole(send, 200, self.counts)
-        shape = model_answers.SHAPES.get(scope["path"])
+        shape = SHAPES.get(scope["path"])
         if shape is None:
             return await _whole(send, 404, {"error": {"message": "there is no such path"}})
         request = json.loads(body)
         entries = shape.read(request)
+        self.calls_read.append(shape.read_calls(request))
         exchange = self._begin(entries)
         answering = asyncio.ensure_future(self._answer(shape, request, entries, exchange, send))
         leaving = asyncio.ensure_future(receive())
@@ -159,15 +183,19 @@ class ModelServer:
             exchange.state = "failed"
             await _whole(send, 200, {"nonsense": True})
             return
-        answer = shape(request.get("model", ""), exchange, plan.calls)
+        answer = shape(request, exchange, plan.calls)
         if not request.get("stream"):
             text = "".join([word async for word in self._words(plan)])
             exchange.state = "finished"
             await _whole(send, 200, answer.whole(text))
             return
         await send(_start(200, "text/event-stream"))
-        async for event in answer.stream(self._words(plan)):
-            await send({"type": "http.response.body", "body": event, "more_body": True})
+        try:
+            async for event in answer.stream(self._words(plan)):
+                await send({"type": "http.response.body", "body": event, "more_body": True})
+        except _Cut:
+            exchange.state = "failed"
+            return  # the server closes the connection in the middle of the body
         exchange.state = "finished"
         await send({"type": "http.response.body", "body": answer.END})
 
@@ -181,25 +209,27 @@ class ModelServer:
                 await self._steps.acquire()
             else:
                 yield word if number == 0 else f" {word}"
+        if plan.cut:
+            raise _Cut
 
     def _plan(self, entries: list[tuple[str, str]], exchange: Exchange) -> Plan:
-        lines = [line.strip() for line in exchange.prompt.splitlines() if line.strip()]
-        if not lines or not lines[0].startswith(COMMANDS):
-            lines = [f"SAY You said: {exchange.prompt}"]
-        line = lines[min(exchange.line, len(lines) - 1)]
         plan = Plan()
-        for command in line.split(" + "):
+        for command in _find_line(exchange).split(" + "):
             word, _, rest = command.partition(" ")
             match word:
                 case "SAY":
                     results = [text for role, text in entries if role == "tool"]
                     users = sum(role == "user" for role, _ in entries)
                     said = rest.replace("$RESULT", results[-1] if results else "nothing")
-                    plan.text = said.replace("$USERS", str(users)).split()
+                    said = said.replace("$USERS", str(users)).replace("\\ud83d", "\ud83d")
+                    plan.text = said.split()
                 case "CALL":
                     tool, _, arguments = rest.partition(" ")
                     identity = f"call_{exchange.number}_{len(plan.calls)}"
+                    identity = identity if plan.identity is None else plan.identity
                     plan.calls.append((identity, tool, arguments or "{}"))
+                case "ID":
+                    plan.identity = rest.strip()
                 case "SLOW":
                     plan.pause = float(rest)
                 case "FAIL":
@@ -208,12 +238,20 @@ class ModelServer:
                     self._failures[key] += 1
                     if not times or self._failures[key] <= int(times):
                         plan.status = int(status)
-                case "GARBAGE":
-                    plan.garbage = True
-                case "NEVER":
-                    plan.never = True
+                case "CACHED" | "WRITTEN":
+                    setattr(exchange, f"{word.lower()}_tokens", int(rest))
+                case "CUT" | "GARBAGE" | "NEVER":
+                    setattr(plan, word.lower(), True)
         exchange.output_tokens = len(plan.text) + len(plan.calls)
         return plan
+
+
+def _find_line(exchange: Exchange) -> str:
+    """Return the line of the script that answers this request."""
+    lines = [line.strip() for line in exchange.prompt.splitlines() if line.strip()]
+    if not lines or not lines[0].startswith(COMMANDS):
+        lines = [f"SAY You said: {exchange.prompt}"]
+    return lines[min(exchange.line, len(lines) - 1)]
 
 
 def _start(status: int, kind: str) -> dict[str, Any]:
@@ -224,6 +262,27 @@ def _start(status: int, kind: str) -> dict[str, Any]:
 async def _whole(send: Any, status: int, value: Any) -> None:
     await send(_start(status, "application/json"))
     await send({"type": "http.response.body", "body": json.dumps(value).encode()})
+
+
+class _Server(uvicorn.Server):
+    """Says when it accepts connections, and leaves none open when it ends, however late clients close theirs."""
+
+    def __init__(self, config: uvicorn.Config, model: ModelServer) -> None:
+        super().__init__(config)
+        self.model, self.ready = model, threading.Event()
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        self.model._loop = asyncio.get_running_loop()
+        self.ready.set()
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        for listener in self.servers:
+            await close_listener(listener)
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)  # they are closed in the loop's next turn
 
 
 @contextmanager
@@ -240,19 +299,11 @@ def serving_model(port: int = 0, model: ModelServer | None = None) -> Iterator[M
         loop="asyncio",
         ws="none",
     )
-    server, ready = uvicorn.Server(config), threading.Event()
-    startup = server.startup
-
-    async def start(sockets: Any = None) -> None:
-        await startup(sockets)
-        model._loop = asyncio.get_running_loop()
-        ready.set()
-
-    server.startup = start  # type: ignore[method-assign]
     config.timeout_graceful_shutdown = 1
+    server = _Server(config, model)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    assert ready.wait(30), "the model server did not start"
+    assert server.ready.wait(30), "the model server did not start"
     model.url = f"http://127.0.0.1:{port}/v1"
     try:
         yield model

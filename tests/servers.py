@@ -43,8 +43,8 @@ __all__ = [
 
 #: Every database the tests make on somebody's PostgreSQL begins with this.
 PREFIX = "test_a2a_"
-#: Keys in a Redis database that is ours: the mark stays, the lock ends with the run (or by its age).
-MARK, LOCK, LOCK_SECONDS = "a2a-tests:mark", "a2a-tests:lock", 2 * 3600
+#: The key in a Redis database that is ours. It holds the name of the connection of the run that uses it.
+MARK = "a2a-tests:mark"
 WHAT_TO_DO = """\
 Start PostgreSQL and Redis on localhost, or name them in DATABASE_URL and REDIS_URL,
 or run `make test-fast`, the part of the tests that needs no servers."""
@@ -216,16 +216,29 @@ def empty_database(url: str, stack: ExitStack) -> str:
 
 
 def _claim(url: str, stack: ExitStack) -> bool:
-    """Take the database if it is empty or ours; another run taking it at this moment is an ordinary "no"."""
-    client = redis.Redis.from_url(url, socket_timeout=5, decode_responses=True)
+    """Take the database if it is empty or was left by a run that is dead; another run taking it now is an ordinary "no".
+
+    One idle connection carries the name in the mark as long as the run lives, as on PostgreSQL.
+    """
+    name = f"{PREFIX}{secrets.token_hex(6)}"
+    client = redis.Redis.from_url(url, socket_timeout=5, decode_responses=True, client_name=name)
     with ExitStack() as on_refusal:
         on_refusal.callback(client.close)
         _require_new_enough(client)
-        if client.dbsize() and not client.exists(MARK):
-            return False
-        if not client.set(LOCK, "held", nx=True, ex=LOCK_SECONDS):
-            return False
-        client.set(MARK, "made by the tests of a2a-host; may be emptied when there is no lock")
+        with client.pipeline() as pipeline:
+            pipeline.watch(MARK)  # type: ignore[no-untyped-call]
+            holder = pipeline.get(MARK)
+            if client.dbsize() and (
+                holder is None or holder in {one["name"] for one in client.client_list()}
+            ):
+                return False
+            pipeline.multi()
+            pipeline.flushdb()
+            pipeline.set(MARK, name)
+            try:
+                pipeline.execute()
+            except redis.WatchError:
+                return False
         on_refusal.pop_all()
     stack.callback(client.close)
     stack.callback(client.flushdb)

@@ -17,6 +17,7 @@ from a2a_console.admin.access.grant_admin import GrantAdmin
 from a2a_console.admin.access.privacy_admin import HoldAdmin, TenantRetentionAdmin
 from a2a_console.admin.agents.agent_admin import AgentSwitchAdmin
 from a2a_console.admin.agents.worker_admin import WorkerAdmin
+from a2a_console.admin.tasks.bulk_admin import BulkJobAdmin
 from a2a_console.admin.tasks.context_admin import ContextAdmin
 from a2a_console.admin.tasks.run_admin import RunAdmin
 from a2a_console.admin.tasks.task_admin import TaskAdmin
@@ -36,6 +37,7 @@ __all__ = [
     "AuditEntryAdmin",
     "BudgetAdmin",
     "BudgetUseAdmin",
+    "BulkJobAdmin",
     "ConfigAdmin",
     "ContextAdmin",
     "DeliveryAdmin",

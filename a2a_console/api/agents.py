@@ -11,12 +11,12 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from a2a_console.admin.agents.agent_admin import AgentStatus, list_agent_statuses
-from a2a_console.admin.widgets.paging import COUNTED, newest
 from a2a_console.api.operators import Operator, RequiredRight, filter_visible
 from a2a_console.api.pagination import ItemsPagination, MomentField
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
+from a2a_console.search.bounded_rows import COUNTED, newest
+from a2a_console.statistics.agent_status import AgentStatus, list_agent_statuses
 from a2a_console.statistics.counts import COUNTED as COUNTED_RUNS
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.security import list_accepted, open_to_anybody
@@ -73,7 +73,9 @@ class SwitchSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text="Maximum number of concurrent runs on the whole host; null = unlimited.",
     )
-    queue = serializers.CharField(help_text="Queue of its runs. Empty = the queue of its class.")
+    queue = serializers.CharField(
+        help_text="Queue of its runs. Empty: the queue that the class of the agent names."
+    )
     by = serializers.CharField(
         help_text="The user who set it last. Empty if it was never set. Hidden (empty) unless the operator sees all tenants."
     )
@@ -107,7 +109,10 @@ class SwitchingSerializer(serializers.Serializer[Any]):
         help_text="Null: any number.",
     )
     queue = serializers.CharField(
-        required=False, allow_blank=True, max_length=64, help_text="Empty = the queue of its class."
+        required=False,
+        allow_blank=True,
+        max_length=64,
+        help_text="Empty: the queue that the class of the agent names.",
     )
     reason = serializers.CharField(required=False, allow_blank=True, max_length=500)
 

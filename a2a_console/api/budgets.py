@@ -38,7 +38,7 @@ class BudgetSerializer(serializers.ModelSerializer[Budget]):
         )
         extra_kwargs = {
             "share": {"help_text": "Who shares one sum."},
-            "window": {"help_text": "After it the sum begins anew, in UTC."},
+            "window": {"help_text": "After it the sum resets, in UTC."},
             "action": {"help_text": "What happens to work for which nothing is left."},
             "agent": {"help_text": "Counts only its runs. Empty = all."},
             "tenant": {"help_text": "Counts only its callers. Empty = all."},
@@ -132,7 +132,7 @@ class BudgetViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Budget]):
     list=extend_schema(
         description="List what has been used of budgets. For operators of a tenant the list is empty."
     ),
-    retrieve=extend_schema(description="Show a sum of a budget."),
+    retrieve=extend_schema(description="Show what was spent of a budget in one period."),
 )
 class BudgetUseViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[BudgetUse]):
     """Sums of budgets."""
@@ -158,7 +158,7 @@ class BudgetUseViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[BudgetUse
         request_serializer_class=AllowSerializer,
     )
     def allow(self, request: Request, key: int) -> Response:
-        """Allow more than the limit until the budget begins anew. The runs that wait for it go on."""
+        """Allow more than the limit until the budget resets. The runs that wait for it go on."""
         given = self.validated_body
         try:
             budgets.allow(self.get_object().pk, given["amount"], given.get("reason", ""))
@@ -173,6 +173,6 @@ class BudgetUseViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[BudgetUse
         request_serializer_class=RefuseSerializer,
     )
     def refuse(self, request: Request, key: int) -> Response:
-        """Allow no more. The runs that wait for it fail, and new messages are refused, until the budget begins anew."""
+        """Allow no more. The runs that wait for it fail, and new messages are refused, until the budget resets."""
         budgets.refuse(self.get_object().pk, self.validated_body.get("reason", ""))
         return self.retrieve(request)

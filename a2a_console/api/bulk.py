@@ -1,11 +1,12 @@
 """Bulk actions of the API: cancel many tasks, run them again (both with a dry run), and export them as a stream.
 
-The actions and their bounds are those of the admin (`admin/tasks/bulk.py`); the filters are those of the list.
+The actions and their bounds are those of the admin (`a2a_console/bulk`); the filters are those of the list.
 """
 
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from typing import Any
 
 from django.db.models import QuerySet
@@ -17,9 +18,6 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from a2a_console.admin.tasks import bulk, cancelling
-from a2a_console.admin.tasks.bulk import AT_ONCE, Deed, Plan
-from a2a_console.admin.tasks.export import stream_export
 from a2a_console.api.pagination import MAX_KEY, CursorField, sign_cursor
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.tasks import (
@@ -32,6 +30,9 @@ from a2a_console.api.tasks import (
     TaskRowsViewSet,
     make_selection,
 )
+from a2a_console.bulk import actions as bulk
+from a2a_console.bulk.actions import AT_ONCE, BulkAction, Plan
+from a2a_console.bulk.export import stream_export
 from a2a_tasks.audit import Action
 from a2a_tasks.models import Task
 from a2a_tasks.store import audit
@@ -41,7 +42,7 @@ __all__ = ["TaskBulkViewSet"]
 SALT = "many"
 EXPORT = OpenApiResponse(
     OpenApiTypes.STR,
-    "All that are meant, newest first, a line each, sent as they are read: JSON objects, or CSV (RFC 4180) with a heading.",
+    "All selected tasks, newest first, one per line, streamed: JSON objects, or CSV (RFC 4180) with a heading.",
 )
 
 
@@ -82,8 +83,8 @@ class PartSerializer(serializers.Serializer[Any]):
     count = serializers.IntegerField()
 
 
-class PlanSerializer(serializers.Serializer[Any]):
-    """The chosen tasks."""
+class SelectedTasksSerializer(serializers.Serializer[Any]):
+    """The tasks that the request selected."""
 
     found = serializers.IntegerField(
         help_text=f"Number of tasks that this request selects, at most {AT_ONCE:,}."
@@ -105,7 +106,7 @@ class PlanSerializer(serializers.Serializer[Any]):
     )
 
 
-class CancelledSerializer(PlanSerializer):
+class CancelledSerializer(SelectedTasksSerializer):
     """The chosen tasks and the result of the cancellation; a dry run cancels none."""
 
     cancelled = serializers.IntegerField()
@@ -134,7 +135,7 @@ class RefusalSerializer(serializers.Serializer[Any]):
     count = serializers.IntegerField()
 
 
-class RunAgainSerializer(PlanSerializer):
+class RunAgainSerializer(SelectedTasksSerializer):
     """The chosen tasks and the new ones; a dry run starts none."""
 
     again = NewTaskSerializer(many=True)
@@ -164,13 +165,14 @@ class TaskBulkViewSet(TaskRowsViewSet):
         """
         plan = self._plan(bulk.CANCEL)
         by = self.operator.principal
-        outcome = cancelling.cancel(self._find_planned(plan), by=by, record=_record_nothing)
+        outcomes, untried = bulk.act_on(bulk.CANCEL, self._find_planned(plan), by=by)
+        kinds = Counter(outcome.kind for outcome in outcomes)
         answer = {
             **self._describe(plan),
-            "cancelled": outcome.cancelled,
-            "ended": outcome.ended,
-            "gone": outcome.gone,
-            "untried": outcome.untried,
+            "cancelled": kinds["done"],
+            "ended": kinds["ended"],
+            "gone": kinds["gone"],
+            "untried": untried,
         }
         return Response(self.get_serializer(answer).data)
 
@@ -192,19 +194,21 @@ class TaskBulkViewSet(TaskRowsViewSet):
         """
         plan = self._plan(bulk.AGAIN)
         nonce = self.validated_body.get("nonce") or uuid.uuid4().hex
-        outcome = bulk.rerun(self._find_planned(plan), nonce, _record_nothing)
+        by = self.operator.principal
+        outcomes, untried = bulk.act_on(bulk.AGAIN, self._find_planned(plan), by=by, nonce=nonce)
+        reasons = Counter(one.text for one in outcomes if one.kind == "refused")
         answer = {
             **self._describe(plan),
             "again": [
-                {"key": old.pk, "new_key": new.task, "new_id": new.id, "before": new.before}
-                for old, new in outcome.again
+                {"key": one.task, "new_key": new.task, "new_id": new.id, "before": new.before}
+                for one in outcomes
+                if (new := one.again)
             ],
             "refused": [
-                {"reason": reason, "count": count}
-                for reason, count in outcome.reasons.most_common()
+                {"reason": reason, "count": count} for reason, count in reasons.most_common()
             ],
-            "gone": outcome.gone,
-            "untried": outcome.untried,
+            "gone": sum(one.kind == "gone" for one in outcomes),
+            "untried": untried,
         }
         return Response(self.get_serializer(answer).data)
 
@@ -223,7 +227,7 @@ class TaskBulkViewSet(TaskRowsViewSet):
         audit.note(Action.TASK_EXPORT, tenant=self.operator.tenant, detail=detail)
         return stream_export(form, self.get_queryset(), wanted)
 
-    def _plan(self, deed: Deed) -> Plan:
+    def _plan(self, wanted_action: BulkAction) -> Plan:
         """Return the tasks that the request is about. Raises ValidationError if it does not choose any."""
         given = self.validated_body
         if not (given["all"] or (FILTERS | {"keys"}) & given.keys()):
@@ -232,9 +236,11 @@ class TaskBulkViewSet(TaskRowsViewSet):
         if "cursor" in given:
             rows = rows.filter(pk__lt=given["cursor"])
         if "keys" in given:  # the answer counts those of them whose state does not allow the action
-            return bulk.plan(deed, rows.filter(pk__in=given["keys"]), wanted)
-        if states := (wanted.states & deed.states if wanted.states else deed.states):
-            return bulk.plan(deed, rows, wanted.among(states))
+            return bulk.plan(wanted_action, rows.filter(pk__in=given["keys"]), wanted)
+        if states := (
+            wanted.states & wanted_action.states if wanted.states else wanted_action.states
+        ):
+            return bulk.plan(wanted_action, rows, wanted.among(states))
         return Plan(keys=[], parts=[], more=False, others=0)
 
     def _describe(self, plan: Plan) -> dict[str, Any]:
@@ -249,15 +255,9 @@ class TaskBulkViewSet(TaskRowsViewSet):
             "next": sign_cursor(SALT, plan.keys[-1]) if plan.more else None,
         }
 
-    def _find_planned(self, plan: Plan) -> list[Task]:
-        """Return the tasks of the plan; none for a dry run."""
-        if self.validated_body["dry_run"]:
-            return []
-        return list(self._select_plain().filter(pk__in=plan.keys).order_by("-pk"))
+    def _find_planned(self, plan: Plan) -> list[int]:
+        """Return the keys of the plan; none for a dry run."""
+        return [] if self.validated_body["dry_run"] else plan.keys
 
     def _select_plain(self) -> QuerySet[Task]:
         return self.get_queryset().select_related(None).only("pk", "state", "agent")
-
-
-def _record_nothing(*_: Any) -> None:
-    """Record nothing: the audit log has the action already, and the admin's history is for its pages."""

@@ -121,7 +121,7 @@ ANSWERS: list[tuple[tuple[type[BaseException], ...], _Answer]] = [
     ((errors.RateLimited,), _Answer(429, "too_many_requests")),
     ((errors.Overloaded, *AWAY), _Answer(503, "unavailable", "The host cannot do this now")),
 ]
-INTERNAL = _Answer(500, "internal", "The host made a mistake; it is in its log")
+INTERNAL = _Answer(500, "internal", "Internal error. The log of the host has it")
 
 
 def exception_handler(fault: Exception, context: Mapping[str, Any]) -> Response:

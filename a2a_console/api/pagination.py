@@ -55,7 +55,7 @@ MOMENT = "RFC 3339; UTC if it names no offset."
 
 def _check_bounds(moment: datetime.datetime) -> None:
     if not FIRST <= moment <= LAST:
-        raise serializers.ValidationError("This is not a time of this era.")
+        raise serializers.ValidationError("Must be between 1970 and 9000.")
 
 
 class MomentField(serializers.DateTimeField):

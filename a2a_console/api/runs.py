@@ -14,7 +14,6 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from a2a_console.admin.widgets.formatting import LIMIT, select_end
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import (
     CreatedQuerySerializer,
@@ -25,6 +24,7 @@ from a2a_console.api.pagination import (
 )
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
+from a2a_console.excerpts import LIMIT, select_end
 from a2a_console.staff import may_see_traces
 from a2a_tasks.models import Run, RunLine, RunStatus
 from a2a_tasks.store import run_lines
@@ -116,7 +116,7 @@ class LoggedSerializer(serializers.ModelSerializer[RunLine]):
         return logging.getLevelName(line.level)
 
 
-class LoggedPagination(NumberPagination):
+class RunLogPagination(NumberPagination):
     """The lines of a run."""
 
     schema_name = "Lines"
@@ -169,7 +169,7 @@ class RunViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Run]):
         detail=True,
         serializer_class=LoggedSerializer,
         query_serializer_class=NumberQuerySerializer,
-        pagination_class=LoggedPagination,
+        pagination_class=RunLogPagination,
     )
     def lines(self, request: Request, key: int) -> Response:
         """List the log lines of a run, in order. Operators of a tenant get none: they reveal the host's internals."""

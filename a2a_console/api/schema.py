@@ -49,12 +49,12 @@ LOOSE = {"Problem"}
 #: Errors of routes: of any route, of a route of one object, of a change, of a change of one object.
 ALWAYS = {
     400: "The request is wrong; `errors` names what.",
-    401: "No credentials, or wrong ones; `WWW-Authenticate` names the ways in.",
+    401: "No credentials, or wrong ones; `WWW-Authenticate` lists the accepted schemes.",
     403: "The scope, or the permission, is missing, and named; or the CSRF token of a session.",
-    500: "A mistake of the host.",
-    503: "The database is away, or busy; `Retry-After` says when to come again.",
+    500: "Internal error.",
+    503: "The database is away, or busy; `Retry-After` says when to retry.",
 }
-OF_ONE = {404: "There is no such thing for this operator."}
+OF_ONE = {404: "Not found, or not visible to this operator."}
 OF_CHANGES = {413: "The body is too large.", 415: "The body is not `application/json`."}
 OF_CHANGES_OF_ONE = {409: "It is not in a state in which this can be done."}
 PROBLEMS = ALWAYS | OF_ONE | OF_CHANGES | OF_CHANGES_OF_ONE

@@ -53,7 +53,7 @@ class LineSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     ended = serializers.IntegerField()
-    failed = serializers.IntegerField(help_text="Number of them in the state `failed`.")
+    failed = serializers.IntegerField(help_text="Tasks that ended as `failed`.")
     running = serializers.IntegerField(help_text="Number of active runs.")
     queued = serializers.IntegerField(help_text="Number of queued runs.")
 

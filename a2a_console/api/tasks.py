@@ -38,10 +38,12 @@ from a2a_console.api.stored import (
     select_stored,
 )
 from a2a_console.api.viewsets import HostViewSet
+from a2a_console.diagnosis.call_tree import CalledTask, read_tree
 from a2a_console.diagnosis.reasons import Needs, Reason, diagnose
 from a2a_console.rerun.run_again import MAX_NONCE_LENGTH, CannotRunAgain, run_again
 from a2a_console.search import selection
 from a2a_console.search.selection import Selection
+from a2a_console.search.stuck_tasks import KINDS
 from a2a_console.search.task_flags import MARKS
 from a2a_console.search.task_record import openings
 from a2a_tasks.models import LONG_COLUMNS, Artifact, Event, Message, Task
@@ -92,7 +94,7 @@ class TaskLineSerializer(serializers.ModelSerializer[Task]):
     )
     binding = serializers.CharField(
         source="origin_binding",
-        help_text="The binding of its first message: `JSONRPC`, `HTTP+JSON` or `GRPC`. Empty = none: an operator ran it again.",
+        help_text="The binding of its first message: `JSONRPC`, `HTTP+JSON` or `GRPC`; of a door `mcp`, `openai` or `ag-ui`. Empty = none: an operator ran it again.",
     )
     maker = serializers.CharField(
         help_text="The principal that created it, if that is not the owner."
@@ -155,6 +157,33 @@ class LogSerializer(serializers.Serializer[Any]):
     last = serializers.IntegerField()
 
 
+class CalledTaskSerializer(serializers.Serializer[Any]):
+    """A task of the tree of tasks that agents have given each other."""
+
+    key = serializers.IntegerField()
+    id = serializers.CharField(source="public_id")
+    agent = serializers.CharField()
+    state = serializers.SerializerMethodField()
+    depth = serializers.IntegerField(
+        help_text="Number of calls between the first task and this one."
+    )
+    called_by = serializers.IntegerField(
+        source="parent",
+        allow_null=True,
+        help_text="The key of the task that called it; null = the first one.",
+    )
+    call = serializers.CharField(help_text="The name of the call.")
+    created_at = MomentField()
+    updated_at = MomentField(source="status_at")
+    cost = serializers.FloatField(allow_null=True, help_text="Cost of its models; null = unknown.")
+    currency = serializers.CharField()
+
+    @extend_schema_field(serializers.ChoiceField(list(STATES)))
+    def get_state(self, task: CalledTask) -> str:
+        """The state as a word."""
+        return TaskState(task.state).word
+
+
 class TaskSerializer(TaskLineSerializer):
     """A task with its messages, artifacts, runs and range of events."""
 
@@ -164,11 +193,15 @@ class TaskSerializer(TaskLineSerializer):
     artifacts = ArtifactSerializer(many=True, help_text=f"The first {ARTIFACTS}.")
     runs = RunLineSerializer(many=True, help_text=f"The newest {RUNS}, newest first.")
     events = LogSerializer()
+    tree = CalledTaskSerializer(
+        many=True,
+        help_text="The tasks that agents have called from the same first task, each before those that it has called. Empty = none.",
+    )
 
     class Meta(TaskLineSerializer.Meta):
         fields = (
             *TaskLineSerializer.Meta.fields,
-            *("status_message", "metadata", "messages", "artifacts", "runs", "events"),
+            *("status_message", "metadata", "messages", "artifacts", "runs", "events", "tree"),
         )
 
     def to_representation(self, instance: Task) -> dict[str, Any]:
@@ -193,6 +226,7 @@ class TaskSerializer(TaskLineSerializer):
                 "first": event_log.find_first_number(instance.pk) or 1,
                 "last": instance.last_event,
             },
+            "tree": CalledTaskSerializer(read_tree(instance.pk), many=True).data,
         }
 
 
@@ -226,6 +260,11 @@ class TaskFilterSerializer(serializers.Serializer[Any]):
         required=False,
         help_text="`webhooks`: the tasks of the newest 5,000 dead deliveries.",
     )
+    stuck = serializers.ChoiceField(
+        ["any", *KINDS],
+        required=False,
+        help_text="The reason for which they do not go on; `silent`: a run without output for A2A_SILENT_MINUTES. At most 5,000 are found.",
+    )
     text = serializers.CharField(
         required=False,
         max_length=200,
@@ -241,8 +280,8 @@ class TaskFilterSerializer(serializers.Serializer[Any]):
     id_prefix = serializers.CharField(
         required=False, max_length=256, help_text="First characters of the id."
     )
-    updated_after = moment_field("Of this status since then or later.")
-    updated_before = moment_field("Of this status since before then.")
+    updated_after = moment_field("Status changed at or after this time.")
+    updated_before = moment_field("Status changed before this time.")
 
 
 class TaskQuerySerializer(TaskFilterSerializer, PageQuerySerializer):
@@ -293,7 +332,7 @@ class LinkSerializer(serializers.Serializer[Any]):
 class ReasonSerializer(serializers.Serializer[Reason]):
     """The reason why something waits."""
 
-    kind = serializers.CharField(help_text="One word; docs/operating.md has the actions for each.")
+    kind = serializers.CharField(help_text="One word; docs/console.md has the actions for each.")
     sentence = serializers.CharField(help_text="The reason in words.")
     next = serializers.CharField(help_text="The next thing that happens to it.")
     at = MomentField(allow_null=True, help_text="The time of `next`; null = unknown.")

@@ -61,6 +61,9 @@ class UsageLineSerializer(serializers.Serializer[Any]):
     input_tokens = serializers.IntegerField()
     output_tokens = serializers.IntegerField()
     cached_tokens = serializers.IntegerField(help_text="Those of the input tokens in a cache.")
+    cache_write_tokens = serializers.IntegerField(
+        help_text="Those of the input tokens that were written to a cache."
+    )
     cost = serializers.CharField(
         allow_null=True, help_text="An exact decimal number, as a text. Null: the cost is unknown."
     )

@@ -141,7 +141,7 @@ def _validate_query(request: Request, serializer_class: _Serializer | None) -> d
             raise InvalidQuery({name[:100]: "There is no such parameter."})
         several = isinstance(fields[name], serializers.ListField)
         if len(values) > 1 and not several:
-            raise InvalidQuery({name: "It is there more than once."})
+            raise InvalidQuery({name: "This parameter is repeated."})
         given[name] = values if several else values[0]
     try:
         return _validate(serializer_class, given)

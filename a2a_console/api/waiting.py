@@ -16,7 +16,6 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from a2a_console.admin.tasks.assigning import CannotHave, find_user
 from a2a_console.api.exceptions import InvalidQuery
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import (
@@ -33,6 +32,7 @@ from a2a_console.api.tasks import TaskLineSerializer, TaskRowsViewSet
 from a2a_console.handover import hand_over
 from a2a_console.queue import answer_task
 from a2a_console.queue.assign_task import assign_by_key
+from a2a_console.queue.assignees import CannotHave, find_user
 from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
 from a2a_console.staff import name_lookup
 from a2a_tasks.agents import data, file
@@ -77,7 +77,7 @@ class WaitingQuerySerializer(PageQuerySerializer):
 
     agent = agent_field()
     kind = serializers.ChoiceField(
-        list(KINDS), required=False, help_text="Kind of answer they wait for."
+        list(KINDS), required=False, help_text="Kind of answer that the task waits for."
     )
     assigned_to = serializers.CharField(
         required=False, allow_blank=True, max_length=150, help_text="A user's name; empty = none."

@@ -8,7 +8,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from a2a_console.admin.agents.worker_admin import state_of
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import ItemsPagination, MomentField
 from a2a_console.api.viewsets import HostViewSet
@@ -55,9 +54,9 @@ class WorkerViewSet(HostViewSet[Worker]):
     required_right = RequiredRight.to_view("a2a_tasks.worker")
 
     def list(self, request: Request) -> Response:
-        """List the processes of this host, dead ones for a day. For operators of a tenant the list is empty."""
+        """List the processes of this host, dead ones for a day, or for an hour if another one has begun in their place. At most 1,000: those that were seen last. For operators of a tenant the list is empty."""
         seen = workers.list_seen() if self.operator.tenants is None else []
         for one in seen:
-            one.worker.state = state_of(one)  # type: ignore[attr-defined]  # for the serializer
+            one.worker.state = one.state  # type: ignore[attr-defined]  # for the serializer
         found = [one.worker for one in seen]
         return self.get_paginated_response(self.get_serializer(found, many=True).data)

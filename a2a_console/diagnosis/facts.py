@@ -125,7 +125,7 @@ class SpentSum:
     key: int
     name: str
     amounts: str
-    #: True if an operator is asked to allow more, and true if it begins anew at a time.
+    #: True if an operator is asked to allow more, and true if it resets at a time.
     asks: bool
     begins_anew: bool
 

@@ -1,7 +1,7 @@
 """The diagnosis of a task: a sentence that names the cause of the wait, and the next thing that happens, with its time.
 
 `reason` combines the facts of the store (`diagnosis/facts.py`) with the rules of the host, and is pure. The first
-reason that holds counts. The kinds of reasons never change (`DiagnosisKind`): docs/operating.md tells operators by
+reason that holds counts. The kinds of reasons never change (`DiagnosisKind`): docs/console.md tells operators by
 kind what to do.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 
+from a2a_console.diagnosis.call_tree import CalledTask, find_leaf
 from a2a_console.diagnosis.facts import (
     COUNTED,
     LostWorker,
@@ -59,6 +60,7 @@ class DiagnosisKind(enum.StrEnum):
     WORKING = "working"  #: a process is at work
     SLEEPING = "sleeping"  #: the agent waits in a step, in its process
     BUDGET = "budget"  #: a budget has nothing left for it
+    CALLS = "calls"  #: the agent waits for another one that it has called
     PARKED = "parked"  #: the agent waits in a step and holds no slot
     LOST = "lost"  #: its process sends no more heartbeats
     SCHEDULED = "scheduled"  #: the next attempt is due later
@@ -71,6 +73,18 @@ class DiagnosisKind(enum.StrEnum):
     CONVERSATION = "conversation"  #: an earlier run of its conversation goes first
     LINE = "line"  #: other runs go first
     DUE = "due"  #: the run begins at any moment
+
+
+#: The kinds of reasons of a task that may wait for another one, whose reason is shown in its place.
+WAITS_FOR_CALLS = frozenset(
+    {
+        DiagnosisKind.PARKED,
+        DiagnosisKind.WORKING,
+        DiagnosisKind.SLEEPING,
+        DiagnosisKind.INPUT,
+        DiagnosisKind.CREDENTIALS,
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +116,24 @@ def diagnose(task: int) -> Diagnosis:
     if found is None:
         raise TaskNotFound(taskId=str(task))
     found_reason = reason(found, _host(found.agent))
+    if found_reason.kind in WAITS_FOR_CALLS and (called := find_leaf(task)) is not None:
+        found_reason = _explain_call(called) or found_reason
     values = {field.name: getattr(found_reason, field.name) for field in fields(Reason)}
     return Diagnosis(**values, also=tuple(explain_deliveries(task)))
+
+
+def _explain_call(called: CalledTask) -> Reason | None:
+    """Return the reason of a task that waits for another one, which waits for no other; None if that one is gone."""
+    found = load_facts(called.key)
+    if found is None:
+        return None
+    inner = reason(found, _host(found.agent))
+    return replace(
+        inner,
+        kind=DiagnosisKind.CALLS,
+        sentence=f"Waits for the task {called.public_id} of {called.agent}. {inner.sentence}",
+        link=RowLink("a2a_tasks.task", called.key),
+    )
 
 
 def _host(slug: str) -> HostRules:
@@ -143,7 +173,7 @@ def _say_ended(at: TaskFacts, host: HostRules) -> Iterator[Reason]:
     if at.run and gone and gone > at.now:
         yield Reason(
             kind=DiagnosisKind.STOPPING,
-            sentence=f"Cancelled {_ago(at.since, at)}. The agent on {at.run.worker} was told to stop.",
+            sentence=f"Canceled {_ago(at.since, at)}. The agent on {at.run.worker} was told to stop.",
             next=f"If the agent does not stop, it is interrupted; the host stops waiting for it in {duration(gone - at.now)}.",
             at=gone,
             link=_run(at.run),
@@ -160,7 +190,7 @@ def _without_run(at: TaskFacts, host: HostRules) -> Iterator[Reason]:
         yield Reason(
             kind=DiagnosisKind.NO_AGENT,
             sentence=f"Waiting for the client for {_since(at)}, but the agent {at.agent} is disabled.",
-            next="No message reaches the task until the agent is enabled. The task can be cancelled.",
+            next="No message reaches the task until the agent is enabled. The task can be canceled.",
             needs=Needs.OPERATOR,
         )
     if at.state in INTERRUPTED:
@@ -168,7 +198,7 @@ def _without_run(at: TaskFacts, host: HostRules) -> Iterator[Reason]:
     yield Reason(
         kind=DiagnosisKind.IDLE,
         sentence=f"Idle for {_since(at)}: the task has not ended, no run works on it, and no input was requested.",
-        next="Nothing happens until the client sends another message or the task is cancelled.",
+        next="Nothing happens until the client sends another message or the task is canceled.",
         needs=Needs.OPERATOR,
     )
 
@@ -255,7 +285,7 @@ def _explain_queued(
 ) -> Iterator[Reason]:
     attempt = f"attempt {run.attempt + 1}"
     if at.spent and run.due_at > at.now:
-        anew = f"The budget begins anew in {duration(run.due_at - at.now)}, and then {attempt} goes on."
+        anew = f"The budget resets in {duration(run.due_at - at.now)}, and then {attempt} goes on."
         asks = f"{attempt.capitalize()} goes on when an operator allows more in the inbox."
         yield Reason(
             kind=DiagnosisKind.BUDGET,

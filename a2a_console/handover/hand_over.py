@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from a2a_console.queue.on_behalf import call_for, request_for
 from a2a_console.queue.waiting import find_question
 from a2a_tasks.agents import registry
-from a2a_tasks.agents.content import text as text_part
+from a2a_tasks.agents.emission import text as text_part
 from a2a_tasks.audit import Action
-from a2a_tasks.execution.secrets import url_of
+from a2a_tasks.execution.sources import url_of
 from a2a_tasks.operations.accept_message import accept
 from a2a_tasks.operations.backpressure import limit_waiting
 from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound, TaskNotWaiting

@@ -7,16 +7,19 @@ any time, and repeated.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 from django.db import transaction
-from django.db.models import Case, Exists, F, OuterRef, Value, When
+from django.db.models import Case, Exists, F, OuterRef, QuerySet, Value, When
 
-from a2a_console.privacy.principal import Principal
+from a2a_console.privacy.principal import Principal, walk
+from a2a_console.sparse_index import use_nothing_else
 from a2a_tasks.audit import Action
 from a2a_tasks.audit.chain import redact
 from a2a_tasks.models import (
@@ -35,20 +38,22 @@ from a2a_tasks.models import (
 from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL
-from a2a_tasks.store import audit, audit_seals, audit_triggers, cancel
+from a2a_tasks.store import audit, audit_seals, audit_triggers, cancel, files
 from a2a_tasks.store.conversations import sweep_lists
 from a2a_tasks.store.legal_holds import exclude_held, in_force
 from a2a_tasks.store.purge import Removed, remove_each
 
-__all__ = ["Erasure", "ErasurePlan", "erase", "survey"]
+__all__ = ["COUNTED", "Erasure", "ErasurePlan", "erase", "survey"]
 
-#: The number of audit entries in which names are replaced in one transaction.
+#: The number of audit entries or reports in which names are replaced in one transaction.
 SLICE = 500
+#: Counts stop here: then there are at least so many.
+COUNTED = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErasurePlan:
-    """The counts of a principal's data before an erasure."""
+    """The counts of a principal's data before an erasure, each at most COUNTED."""
 
     tasks: int
     #: The numbers of tasks that have not ended, and of tasks under a hold.
@@ -78,17 +83,28 @@ class Erasure:
 
 
 def survey(principal: Principal) -> ErasurePlan:
-    """Count the data that `erase` would find now."""
-    tasks = principal.tasks()
+    """Count the data that `erase` would find now. The table of tasks is searched once."""
+    with use_nothing_else():
+        keys = list(principal.tasks().values_list("pk", flat=True)[:COUNTED])
+    tasks = Task.objects.filter(pk__in=keys)
     return ErasurePlan(
-        tasks=tasks.count(),
+        tasks=len(keys),
         running=tasks.exclude(state__in=TERMINAL).count(),
-        held=tasks.count() - exclude_held(tasks).count(),
-        contexts=principal.contexts().count(),
-        keys=principal.keys().count(),
-        entries=principal.entries().count(),
-        itself=in_force().filter(kind=Held.PRINCIPAL, name=principal.name).exists(),
+        held=len(keys) - exclude_held(tasks).count(),
+        contexts=_count(principal.contexts()),
+        keys=_count(principal.keys()),
+        entries=_count(principal.entries()),
+        itself=_is_held(principal),
     )
+
+
+def _count(rows: QuerySet[Any]) -> int:
+    with use_nothing_else():
+        return rows.order_by().values("pk")[:COUNTED].count()
+
+
+def _is_held(principal: Principal) -> bool:
+    return in_force().filter(kind=Held.PRINCIPAL, name=principal.name).exists()
 
 
 def erase(principal: Principal) -> Iterator[Erasure]:
@@ -96,17 +112,19 @@ def erase(principal: Principal) -> Iterator[Erasure]:
     done = Erasure(f"erased:{secrets.token_hex(8)}")
     for done in _remove(principal, done):  # noqa: B020 - each step replaces the progress
         yield done
-    done = replace(done, left=principal.tasks().count())
-    if not done.left and not survey(principal).itself:
+    done = replace(done, left=_count(principal.tasks()))
+    if not done.left and not _is_held(principal):
         done = _forget(principal, done)
-        while _rename_usage(principal, done.name):
+        for _ in _rename_usage(principal, done.name):
             yield done
         for count in _rename(principal, done.name):
             done = replace(done, entries=done.entries + count)
             yield done
-    while rows := sweep_lists(SLICE):  # of conversations that have just been removed
-        done = replace(done, removed=done.removed + Removed(rows=rows))
-        yield done
+    # Of conversations and tasks that have just been removed.
+    for sweep in (functools.partial(sweep_lists, SLICE), functools.partial(files.sweep)):
+        while rows := sweep():
+            done = replace(done, removed=done.removed + Removed(rows=rows))
+            yield done
     _conclude(done)
     yield done
 
@@ -174,25 +192,30 @@ def _forget_elsewhere(principal: Principal, name: str) -> None:
     for run in principal.runs().iterator():
         request = msgspec.json.decode(run.request)
         if request.get("principal") == principal.name:
-            run.request = write({**request, "principal": name, "scopes": []}).decode()
+            run.request = write(
+                {**request, "principal": name, "scopes": [], "headers": {}}
+            ).decode()
             run.save(update_fields=["request"])
 
 
-def _rename_usage(principal: Principal, name: str) -> int:
-    """Replace the name in some reports of usage, and take their ids of tasks and contexts. The figures stay."""
-    rows = Usage.objects.filter(pk__in=list(principal.usage().values_list("pk", flat=True)[:SLICE]))
+def _rename_usage(principal: Principal, name: str) -> Iterator[None]:
+    """Replace the name in the reports of usage, and take their ids of tasks and contexts. The figures stay."""
     replaced = {
         column: Case(When(**{column: principal.name}, then=Value(name)), default=F(column))
         for column in ("owner", "caller")
     }
-    return rows.update(**replaced, task_id="", context_id="")
+    for keys in walk(principal.usage()):
+        rows = Usage.objects.filter(pk__in=keys)
+        rows.update(**replaced, task_id="", context_id="")
+        yield
 
 
 def _rename(principal: Principal, name: str) -> Iterator[int]:
     """Replace the name in the audit log by a random one. The salts go, too, so the old name cannot be recovered."""
     audit_seals.seal_all()
-    while rows := list(principal.entries().filter(link__isnull=False)[:SLICE]):
-        yield _rename_entries(principal, rows, name)
+    for keys in walk(principal.entries()):
+        sealed = AuditEntry.objects.filter(pk__in=keys, link__isnull=False)
+        yield _rename_entries(principal, list(sealed), name)
 
 
 @transaction.atomic

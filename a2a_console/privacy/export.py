@@ -159,6 +159,7 @@ USAGE = (
     "input_tokens",
     "output_tokens",
     "cached_tokens",
+    "cache_write_tokens",
     "cost",
     "currency",
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from a2a_console.sparse_index import use_nothing_else
 from a2a_tasks.audit import staff
 from a2a_tasks.caller import TENANTS
 from a2a_tasks.models import (
@@ -23,10 +25,10 @@ from a2a_tasks.models import (
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.store.tenancy import within
 
-__all__ = ["Principal"]
+__all__ = ["Principal", "walk"]
 
-#: The number of tasks that are read at once.
-SLICE = 500
+#: The number of rows in a slice, and of keys that are read at once: a search for a rare name may read a whole table.
+SLICE, KEYS = 500, 50_000
 #: The prefix of the principal of an API key.
 KEY = "key:"
 #: The prefix of the principal of a Django user.
@@ -101,12 +103,25 @@ class Principal:
 
     def slices(self) -> Iterator[list[int]]:
         """Yield the primary keys of its tasks in slices; tasks may be deleted meanwhile."""
-        keys, last = self.tasks().values_list("pk", flat=True), 0
-        while found := list(keys.filter(pk__gt=last)[:SLICE]):
-            yield found
-            last = found[-1]
+        return walk(self.tasks())
 
     def _within(self, at: str = "") -> Q:
         if self.tenant is None:
             return Q()
         return within([self.tenant], f"{at}tenant")
+
+
+def walk(rows: QuerySet[Any]) -> Iterator[list[int]]:
+    """Yield the primary keys of the rows in slices, oldest first; the rows may change or go meanwhile.
+
+    A slice that began anew would search what those before it have searched.
+    """
+    keys, last = rows.order_by("pk").values_list("pk", flat=True), 0
+    while found := _read(keys.filter(pk__gt=last)):
+        yield from (found[start : start + SLICE] for start in range(0, len(found), SLICE))
+        last = found[-1]
+
+
+def _read(keys: Any) -> list[int]:
+    with use_nothing_else():
+        return list(keys[:KEYS])

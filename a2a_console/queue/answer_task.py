@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from a2a_console.queue.on_behalf import call_for, request_for
 from a2a_console.queue.waiting import find_question
-from a2a_tasks.agents.content import data as data_part
-from a2a_tasks.agents.content import text as text_part
+from a2a_tasks.agents.emission import data as data_part
+from a2a_tasks.agents.emission import text as text_part
 from a2a_tasks.audit import Action
 from a2a_tasks.operations.accept_message import accept, check
 from a2a_tasks.operations.backpressure import limit_waiting

@@ -51,6 +51,7 @@ def call_for(found: PendingQuestion, action: Action, *, event: int | None = None
         ),
         dialect=found.dialect,
         extensions=request.extensions,
+        headers=request.headers,
         answers=StoredQuestion(found.question.task, seen, action),
         owner_scope=found.scope,
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 from typing import NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from a2a_tasks.caller import OwnerScope
-from a2a_tasks.models import Run, Task
+from a2a_tasks.models import Delegation, Run, Task
 from a2a_tasks.protocol.lifecycle import INTERRUPTED
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.records import StoredQuestion
@@ -27,9 +27,14 @@ class QueuePlace(NamedTuple):
 
 
 def list_waiting(kind: str = "") -> QuerySet[Task]:
-    """Return the tasks that wait for people, oldest first, all or of one kind (index `task_waiting`)."""
+    """Return the tasks that wait for people, oldest first, all or of one kind (index `task_waiting`).
+
+    A question that also stands in the tasks that have called the one that asks is listed once.
+    """
     states = [KINDS[kind]] if kind else sorted(INTERRUPTED)
-    return Task.objects.filter(is_task=True, state__in=states).order_by("status_at", "pk")
+    restated = Delegation.objects.filter(parent=OuterRef("pk"), open=True, relayed__isnull=False)
+    asking = Task.objects.filter(~Exists(restated), is_task=True, state__in=states)
+    return asking.order_by("status_at", "pk")
 
 
 def after(rows: QuerySet[Task], place: QueuePlace) -> QuerySet[Task]:

@@ -9,26 +9,28 @@ import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+import msgspec
+
 from a2a_console.rerun.beginnings import Beginning, find_beginning, note_repetition
 from a2a_tasks.agents import Agent, registry
 from a2a_tasks.audit import actor
 from a2a_tasks.conf import conf
+from a2a_tasks.execution.turns import read_run_request
+from a2a_tasks.operations.accept_message import check_size
 from a2a_tasks.operations.agent_versions import MessageRoute, find_route
 from a2a_tasks.operations.backpressure import limit_waiting, queue_limit
-from a2a_tasks.operations.files import store_large_files
-from a2a_tasks.operations.message_limits import check_size
 from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound
 from a2a_tasks.protocol.files import file_of
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.media_types import media_type_of
 from a2a_tasks.protocol.requests import SendMessageRequest
-from a2a_tasks.protocol.title import title_of
+from a2a_tasks.protocol.titles import title_of
 from a2a_tasks.protocol.values import UNSET, Message, Part, replace
 from a2a_tasks.store import event_log, files
 from a2a_tasks.store.accept import accept
 from a2a_tasks.store.db import run_in_thread
-from a2a_tasks.store.files import FileGone
+from a2a_tasks.store.files import FileGone, store_large_files
 from a2a_tasks.store.hooks import Companion
 from a2a_tasks.store.idempotency import IdempotencyKey, KeyTaken, recall, remember
 from a2a_tasks.store.records import NewTask
@@ -168,6 +170,13 @@ async def _whole(part: Part, old: Beginning) -> Part:
     return replace(part, url=UNSET, raw=base64.b64encode(content).decode())
 
 
+def _leave_tree(request: str) -> str:
+    """Return the data of a request without the agents that called for it, which do not wait for the new task."""
+    if not request:
+        return request
+    return write(msgspec.structs.replace(read_run_request(request), root=0, path=())).decode()
+
+
 def _new(
     old: Beginning,
     message: Message,
@@ -192,11 +201,11 @@ def _new(
         role=message.role.value,
         at=event_log.now(),
         dialect=old.dialect,
-        opening=title_of(message),
+        opening=title_of(message.parts),
         queue=route.queue,
         share=SHARE,
         ordered=route.agent.one_at_a_time == "context",
-        request=old.request,
+        request=_leave_tree(old.request),
         sender=actor(),
         companions=(*beside, remember(key)) if key else beside,
         lock=key.name if key else "",

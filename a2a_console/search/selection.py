@@ -10,17 +10,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
 
-from a2a_console.search import sparse_index, text_search
+from a2a_console import sparse_index
+from a2a_console.search import text_search
 from a2a_console.search.key_ranges import SLACK, last_key, split
+from a2a_console.search.stuck_tasks import find_stuck
 from a2a_console.search.task_flags import MARKS, MAX_COUNT
 from a2a_console.search.task_reference import NUMBER, parse_task_reference
 from a2a_tasks.models import Context, Task
+from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 
 __all__ = ["HITS", "MIN_PREFIX_LENGTH", "SearchPage", "Selection", "page", "walk"]
@@ -68,6 +72,11 @@ class Selection:
     search: str | None = None
     #: The name of a mark (`search/task_flags.py`).
     mark: str | None = None
+    #: The kind of reason for which a task is stuck, or "any" (`search/stuck_tasks.py`).
+    stuck: str | None = None
+    #: The duration so far, or up to the end.
+    took_more: timedelta | None = None
+    took_less: timedelta | None = None
 
     @property
     def narrows(self) -> bool:
@@ -113,6 +122,14 @@ class Selection:
         # An empty owner stands for anonymous callers, but an empty maker has no meaning.
         if self.owner is not None:
             yield Q(owner=self.owner) | Q(maker=self.owner) if self.owner else Q(owner="")
+        yield from self._match_keys(rows)
+        if self.took_more is not None:
+            yield _match_begun_before(self.took_more)
+        if self.took_less is not None:
+            yield ~_match_begun_before(self.took_less)
+
+    def _match_keys(self, rows: QuerySet[Task]) -> Iterator[Q]:
+        """Yield the conditions that are turned into keys first."""
         if self.context is not None:
             yield Q(context_id__in=_contexts(self.context))
         if self.id_prefix:
@@ -124,6 +141,8 @@ class Selection:
         if self.mark is not None:
             mark = MARKS.get(self.mark)
             yield Q(pk__in=list(mark.tasks(MAX_COUNT))) if mark else _NOTHING
+        if self.stuck is not None:
+            yield Q(pk__in=list(find_stuck(self.stuck)))
 
     def _columns(self) -> dict[str, str | datetime | None]:
         return {
@@ -137,6 +156,14 @@ class Selection:
             "status_at__gte": self.changed_after,
             "status_at__lt": self.changed_before,
         }
+
+
+def _match_begun_before(span: timedelta) -> Q:
+    """Match tasks that were created this time before their end, or before now."""
+    ended = Q(state__in=sorted(TERMINAL))
+    return ended & Q(created_at__lte=F("status_at") - span) | ~ended & Q(
+        created_at__lte=Now() - span
+    )
 
 
 class _Hits(NamedTuple):

@@ -8,12 +8,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-import msgspec
 from django.db.models import QuerySet
 
 from a2a_console.search.selection import Selection, walk
 from a2a_tasks.models import LONG_COLUMNS, Message, Task
 from a2a_tasks.protocol.fields import rfc3339
+from a2a_tasks.protocol.jsontext import on_one_line, write
 from a2a_tasks.protocol.values import TaskState
 
 __all__ = [
@@ -84,7 +84,7 @@ def write_cells(cells: Iterable[Any]) -> str:
 
 def json_text(found: Iterable[Record]) -> str:
     """Return JSON, one object per line."""
-    return "".join(f"{msgspec.json.encode(record).decode()}\n" for record in found)
+    return "".join(f"{on_one_line(write(record)).decode()}\n" for record in found)
 
 
 def _record(task: Task, opening: str) -> Record:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import BooleanField, Exists, OuterRef, Q
@@ -17,7 +16,7 @@ from django.db.models.expressions import RawSQL
 from a2a_tasks.models import Message
 from a2a_tasks.store.backend.interface import backend
 
-__all__ = ["hits", "install", "remove", "match_words", "words_of"]
+__all__ = ["hits", "match_words", "words_of"]
 
 #: A word is made of letters and digits in both databases. PostgreSQL's own parser would keep addresses whole.
 _WORD = re.compile(r"[^\W_]+")
@@ -25,11 +24,9 @@ _WORD = re.compile(r"[^\W_]+")
 MAX_WORDS = 8
 #: The part of all tasks from which words are common; the index is not searched for them.
 COMMON = 0.05
+#: As in the index, which the migration of this app makes.
 _VECTOR = "to_tsvector('simple', regexp_replace(opening, '[^[:alnum:]]+', ' ', 'g'))"
 _INDEX = "a2a_tasks_message_words"
-_CREATE = f"""
-create index {_INDEX} on a2a_tasks_message using gin (({_VECTOR})) where number = 1 and opening <> ''
-"""
 _HITS = f"""
 select task_id from a2a_tasks_message
 where number = 1 and opening <> '' and {_VECTOR} @@ to_tsquery('simple', %s) limit %s
@@ -41,18 +38,6 @@ select word, part from pg_stats,
 where schemaname = current_schema and tablename = '{_INDEX}' and word is not null
 """  # noqa: S608 - a constant
 _MATCHES = f"opening <> '' and {_VECTOR} @@ to_tsquery('simple', %s)"
-
-
-def install(schema: Any) -> None:
-    """Create the index on PostgreSQL."""
-    if schema.connection.vendor == "postgresql":
-        schema.execute(_CREATE)
-
-
-def remove(schema: Any) -> None:
-    """Drop the index."""
-    if schema.connection.vendor == "postgresql":
-        schema.execute(f"drop index {_INDEX}")
 
 
 def words_of(text: str) -> list[str]:

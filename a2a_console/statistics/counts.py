@@ -25,18 +25,8 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.backend.sessions import is_cut_off
 
-__all__ = [
-    "COUNTED",
-    "PERIODS",
-    "Ended",
-    "Narrow",
-    "Number",
-    "Period",
-    "RunGroup",
-    "SlotBegin",
-    "TooMany",
-]
-__all__ += ["count_ended", "count_runs", "count_waiting", "in_words", "limit_reads"]
+__all__ = ["COUNTED", "PERIODS", "Ended", "Narrow", "Number", "Period", "RunGroup", "SlotBegin"]
+__all__ += ["TooMany", "count_ended", "count_runs", "count_waiting", "limit_reads"]
 
 #: The bound of counts of unfinished rows.
 COUNTED = 10_000
@@ -100,16 +90,12 @@ class Number:
 
     @property
     def text(self) -> str:
-        """The figure for people, with a plus sign if it stopped at COUNTED."""
-        more = "+" if self.is_bounded and (self.value or 0) >= COUNTED else ""
-        return in_words(self.value, self.unit) + more
-
-
-def in_words(value: float | None, unit: str = "") -> str:
-    """Return a figure for people; a dash if there is none."""
-    if value is None:
-        return "–"
-    return duration(datetime.timedelta(seconds=value)) if unit == "s" else f"{value:,.0f}"
+        """The figure for people; a dash if there is none, and a plus sign if it stopped at COUNTED."""
+        if self.value is None:
+            return "–"
+        if self.unit == "s":
+            return duration(datetime.timedelta(seconds=self.value))
+        return f"{self.value:,.0f}{'+' * (self.is_bounded and self.value >= COUNTED)}"
 
 
 class RunGroup(NamedTuple):

@@ -11,9 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from a2a_console.statistics.counts import (
@@ -81,13 +79,8 @@ class Report:
     webhooks: WebhookStatistics | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Past:
-    since: datetime.datetime
-    ended: Ended | None
-    webhooks: WebhookStatistics | None
-
-
+#: The begin of the period, the tasks that ended, and webhooks; None = too many to be counted in time.
+_Past = tuple[datetime.datetime, Ended | None, WebhookStatistics | None]
 _kept: dict[Hashable, tuple[float, _Past]] = {}
 
 
@@ -96,44 +89,42 @@ def report(period: Period, narrow: Narrow, *, whose: Hashable, of_host: bool = F
 
     Users who see the same rows have equal values of `whose`, and share results. `of_host`: also the processes of the whole host, for users who see all rows.
     """
-    now, runs, past = timezone.now(), count_runs(narrow), _read_past(period, narrow, whose)
-    ended, queues = past.ended or Ended(), _make_lines("queue", runs, {})
+    now, runs = timezone.now(), count_runs(narrow)
+    since, past, webhooks = _read_past(period, narrow, whose)
+    ended, queues = past or Ended(), _make_lines("queue", runs, {})
     return Report(
         period=period,
         now=now,
-        since=past.since,
-        complete=past.webhooks is not None,
+        since=since,
+        complete=webhooks is not None,
         numbers=(
             *_number_unfinished(now, runs, narrow),
-            *(_number_ended(period, past.ended) if past.ended else ()),
-            *(_number_processes(now, queues) if of_host else ()),
+            *(_number_ended(period, past) if past else ()),
+            *(_number_processes() if of_host else ()),
         ),
         series={
-            state.word: [ended.slots[begin, state] for begin in period.list_slots(past.since)]
-            for state in (STATES if past.ended else ())
+            state.word: [ended.slots[begin, state] for begin in period.list_slots(since)]
+            for state in (STATES if past else ())
         },
         queues=sorted(queues, key=lambda line: line.name),
         agents=_make_lines("agent", runs, ended.agents)[:TOP],
         tenants=_make_lines("tenant", runs, ended.tenants)[:TOP],
-        webhooks=past.webhooks,
+        webhooks=webhooks,
     )
 
 
 def report_agents() -> Mapping[str, Line]:
     """Return the lines of all agents for the past hour, by slug."""
     period, ended = PERIODS["hour"], Ended()
+    everything: Narrow = lambda rows, _: rows  # noqa: E731 - its type is written once
     with suppress(TooMany), limit_reads():
-        ended = count_ended(period, period.begin(timezone.now()), _leave_all)
-    return {line.name: line for line in _make_lines("agent", count_runs(_leave_all), ended.agents)}
+        ended = count_ended(period, period.begin(timezone.now()), everything)
+    return {line.name: line for line in _make_lines("agent", count_runs(everything), ended.agents)}
 
 
 def forget() -> None:
     """Keep nothing (for tests)."""
     _kept.clear()
-
-
-def _leave_all(rows: QuerySet[Any], _: str) -> QuerySet[Any]:
-    return rows
 
 
 def _read_past(period: Period, narrow: Narrow, whose: Hashable) -> _Past:
@@ -144,7 +135,7 @@ def _read_past(period: Period, narrow: Narrow, whose: Hashable) -> _Past:
         with suppress(TooMany), limit_reads():
             ended = count_ended(period, since, narrow)
             webhooks = report_webhooks(period, since, narrow)
-        past = _Past(since, ended, webhooks)
+        past = since, ended, webhooks
         if len(_kept) >= KEPT:
             _kept.clear()
         _kept[key] = (clock + period.step.total_seconds() / PART, past)
@@ -207,11 +198,7 @@ def _number_ended(period: Period, ended: Ended) -> Iterator[Number]:
     yield Number("ended", f"Ended {period.words}", whole.total(), TASKS, query)
 
 
-def _number_processes(now: datetime.datetime, queues: Iterable[Line]) -> Iterator[Number]:
-    """Yield the number of live processes; nothing if processes do not report themselves. Bad = none serves a queue with due runs."""
-    if not float(conf.PRESENCE_SECONDS):
-        return
-    alive = workers.alive()
-    served = {name for one in alive if not one.draining for name in one.queues}
-    due = {queue.name for queue in queues if queue.oldest_due and queue.oldest_due < now}
-    yield Number("workers", "Processes alive", len(alive), WORKERS, is_bad=not due <= served)
+def _number_processes() -> Iterator[Number]:
+    """Yield the number of live processes; nothing if processes do not report themselves."""
+    if float(conf.PRESENCE_SECONDS):
+        yield Number("workers", "Processes alive", len(workers.list_living()), WORKERS)

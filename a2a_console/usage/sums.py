@@ -1,4 +1,4 @@
-"""Sums of the usage ledger over a span of time: by task, conversation, caller, tenant, agent, model or day.
+"""Sums of the usage ledger over a span of time: by task, tree of tasks, conversation, caller, tenant, agent, model or day.
 
 The queries have a time limit, and the number of lines is bounded. Costs are exact decimals, and are never added across currencies.
 """
@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import F, QuerySet, Sum
-from django.db.models.functions import TruncDate
+from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce, TruncDate
 
 from a2a_console.statistics.counts import Narrow, limit_reads
-from a2a_tasks.models import Usage
+from a2a_tasks.models import Delegation, Task, Usage
 
 __all__ = [
     "FIGURES",
@@ -32,7 +32,7 @@ __all__ = [
 MAX_LINES = 10_000
 #: The default span of time.
 SPAN = datetime.timedelta(days=30)
-FIGURES = ("requests", "input_tokens", "output_tokens", "cached_tokens")
+FIGURES = ("requests", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 #: The columns that tell the lines apart, by the name of the group.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "day": ("day",),
@@ -42,6 +42,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "caller": ("caller", "tenant"),
     "conversation": ("context_id", "agent", "owner", "tenant"),
     "task": ("task_id", "agent", "owner", "tenant", "task"),
+    #: A task with those that it has called, directly or not.
+    "tree": ("task_id", "agent", "owner", "tenant", "task"),
 }
 
 
@@ -65,6 +67,7 @@ class UsageLine:
     input_tokens: int
     output_tokens: int
     cached_tokens: int
+    cache_write_tokens: int
     #: None = unknown.
     cost: Decimal | None
     #: Empty = the cost is unknown.
@@ -87,9 +90,26 @@ def sum_usage(by: str, wanted: UsageFilter, narrow: Narrow, *, limit: int) -> Us
     rows = narrow(Usage.objects.filter(at__gte=wanted.since, at__lt=wanted.until), "")
     rows = rows.filter(**wanted.equal).order_by().annotate(day=TruncDate("at", tzinfo=datetime.UTC))
     with limit_reads():
-        lines = _sum(rows, GROUPS[by], limit + 1)
-        totals = _sum(rows, (), MAX_LINES)
-    return UsageSums(lines[:limit], totals, more=len(lines) > limit)
+        make_lines = _sum_trees if by == "tree" else _sum
+        lines = make_lines(rows, GROUPS[by], limit + 1)
+        more = len(lines) > limit
+        totals = _sum(rows, (), MAX_LINES) if more else _add_up(lines)
+    return UsageSums(lines[:limit], totals, more=more)
+
+
+def _add_up(lines: Sequence[UsageLine]) -> list[UsageLine]:
+    """Return the totals of all lines, in the order of the database's: the most tokens first."""
+    totals: dict[str, UsageLine] = {}
+    for line in lines:
+        so_far = totals.get(line.currency, UsageLine({}, 0, 0, 0, 0, 0, None, line.currency))
+        figures = {name: getattr(so_far, name) + getattr(line, name) for name in FIGURES}
+        cost = None if line.cost is None else line.cost + (so_far.cost or 0)
+        totals[line.currency] = replace(
+            so_far, **figures, cost=so_far.cost if cost is None else cost
+        )
+    return sorted(
+        totals.values(), key=lambda one: (-one.input_tokens - one.output_tokens, one.currency)
+    )
 
 
 def _sum(rows: QuerySet[Usage], names: tuple[str, ...], limit: int) -> list[UsageLine]:
@@ -103,4 +123,17 @@ def _sum(rows: QuerySet[Usage], names: tuple[str, ...], limit: int) -> list[Usag
             currency=row["currency"],
         )
         for row in groups.order_by(*order, "currency")[:limit]
+    ]
+
+
+def _sum_trees(rows: QuerySet[Usage], names: tuple[str, ...], limit: int) -> list[UsageLine]:
+    """Return the sums by first task; the names of one that is gone are empty."""
+    roots = Delegation.objects.filter(child=OuterRef("task")).values("root")[:1]
+    lines = _sum(rows.annotate(root=Coalesce(Subquery(roots), F("task"))), ("root",), limit)
+    keys = [line.key["root"] for line in lines]
+    columns = ("pk", "public_id", "agent", "owner", "tenant")
+    found = {key: about for key, *about in Task.objects.filter(pk__in=keys).values_list(*columns)}
+    return [
+        replace(line, key=dict(zip(names, [*found.get(key, [""] * 4), key], strict=True)))
+        for key, line in zip(keys, lines, strict=True)
     ]

@@ -2,8 +2,10 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
+from a2a_tasks.migrations._patience import PatientMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PatientMigration):
 
     initial = True
 

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 
 from a2a_push.address_guard import check_url
+from a2a_push.signing import own_secrets, seems_secret
 from a2a_tasks.outbound import AddressRefused
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.values import PushConfig, replace
@@ -52,10 +53,7 @@ def _violations(config: PushConfig) -> Iterator[tuple[str, str]]:
     sent += [*config.headers, *config.headers.values()]
     if sum(map(len, sent)) > MAX_SECRET_LENGTH:
         yield "authentication", f"is too long, with token and headers over {MAX_SECRET_LENGTH}"
-    if _CONTROLS.search(config.token):
-        yield "token", "must not hold control characters"
-    if _CONTROLS.search(config.credentials):
-        yield "authentication.credentials", "must not hold control characters"
+    yield from _secret_violations(config)
     if not all(map(_TOKEN.fullmatch, config.schemes)):
         name = "scheme" if config.dialect == "v10" else "schemes"
         yield f"authentication.{name}", "must be the name of an authentication scheme"
@@ -63,3 +61,22 @@ def _violations(config: PushConfig) -> Iterator[tuple[str, str]]:
         yield "headers", "must have names of headers"
     if any(map(_CONTROLS.search, config.headers.values())):
         yield "headers", "must not hold control characters"
+
+
+def _secret_violations(config: PushConfig) -> Iterator[tuple[str, str]]:
+    if _CONTROLS.search(config.token):
+        yield "token", "must not hold control characters"
+    if seems_secret(config.token) and not own_secrets(config.token):  # else it is sent in clear
+        yield (
+            "token",
+            "must be whsec_ and 24 to 64 bytes in base64; of several, each, with spaces between",
+        )
+    if _CONTROLS.search(config.credentials):
+        yield "authentication.credentials", "must not hold control characters"
+    if seems_secret(config.credentials):
+        yield (
+            "authentication.credentials",
+            "are sent in clear: a secret that signs belongs in token",
+        )
+    if any(map(seems_secret, config.headers.values())):  # of seed-0, which has no token
+        yield "headers", "are sent in clear: they must not hold a secret that signs"

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from a2a_push import breaker
 from a2a_push.envelope import Notification
@@ -24,6 +23,7 @@ from a2a_push.store.records import Candidate, ClaimedWebhook
 from a2a_push.store.rows import update_each
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.store import clock
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.backend.sessions import is_cut_off
 from a2a_tasks.store.db import AWAY, run_here
@@ -99,7 +99,7 @@ def sweep(after: int) -> tuple[list[Candidate], int]:
 
 def _candidates(among: QuerySet[PushConfig]) -> list[Candidate]:
     found = among.filter(due(SOON)).order_by("pk")
-    now = timezone.now()
+    now = clock.now()
     return [
         Candidate(key, receiver, well, (at - now).total_seconds() if at else 0.0, tenant)
         for key, receiver, well, at, tenant in found.values_list(
@@ -166,7 +166,7 @@ def hold(
     left = dict.fromkeys(unbuilt, 0) | _beyond(deliveries, min(room, BATCH_BYTES))
     for config in configs:
         if config.pk in left:
-            config.due_at = timezone.now()
+            config.due_at = clock.now()
             deliveries.pop(config.pk, None)
     permitted = _permits(config.receiver for config in configs if config.pk in deliveries)
     token, taken = secrets.token_urlsafe(18), []
@@ -179,7 +179,7 @@ def hold(
             continue
         permit = permitted.get(config.receiver_id)
         if permit is None:  # not now; it becomes due when the receiver's breaker permits it
-            config.due_at = timezone.now()
+            config.due_at = clock.now()
             continue
         if permit != breaker.ORDINARY:
             del permitted[config.receiver_id]  # one probe at a time
@@ -227,7 +227,7 @@ def _beyond(deliveries: dict[int, Delivery], room: int) -> dict[int, int]:
 def release(configs: Sequence[PushConfig]) -> None:
     """Release these locked webhooks to other deliverers at once."""
     for config in configs:
-        config.due_at = timezone.now()
+        config.due_at = clock.now()
     update_each(configs, STANDING)
     _free({config.pk for config in configs})
 
@@ -249,7 +249,7 @@ def _permits(receivers: Iterable[Receiver]) -> dict[int, int]:
         if not (receiver.probe_at or receiver.paused_until or receiver.disabled_at)
     }
     doubtful = Receiver.objects.filter(pk__in=met.keys() - found.keys()).order_by("pk")
-    now = timezone.now()
+    now = clock.now()
     for receiver in doubtful.select_for_update(no_key=True, skip_locked=True):
         if receiver.paused_until is not None and receiver.paused_until > now:
             continue

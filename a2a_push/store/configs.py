@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 
 from a2a_push.keyring import origin
 from a2a_push.models import Delivery, DeliveryStatus, PushConfig
-from a2a_push.store.cursor import freeze_rest
+from a2a_push.store.cursor import begin_late, freeze_rest
 from a2a_push.store.presence import note_one_more
 from a2a_push.store.receivers import receiver_of
 from a2a_tasks import pubsub, sealing
@@ -57,6 +57,8 @@ CANCEL_REASON = "the webhook was deleted"
 LATER = "60"
 #: The dialect whose webhooks have headers; clients can read back their names: seed-0.
 NAMED_HEADERS = "s0"
+#: The event with which a task begins: a webhook that comes with the first message misses nothing.
+FIRST_EVENT = 1
 #: The column of the sealed secrets.
 SECRETS = sealed_columns.Column("secrets of webhooks", PushConfig, "secret")
 
@@ -90,14 +92,14 @@ def create(scope: OwnerScope, config: values.PushConfig) -> values.PushConfig:
 def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
     """Register or replace a webhook like `create`, for a task whose row the transaction has locked or created.
 
-    A new webhook gets later events only: for an ended task, none. The actor in the audit log is `by`, or else the creator
+    A new webhook of a task that has begun gets the Task first, then later events: for an ended task, none. The actor in the audit log is `by`, or else the creator
     of the task.
     """
     mine = PushConfig.objects.filter(task_id=task)
     now = tasks.read_status(task)
     actor = now.maker if by is None else by
     columns = _columns(config) | {"receiver_id": receiver_of(now.scope.tenant, config.url)}
-    if _replace(mine.filter(public_id=config.id), columns):
+    if _replace(mine.filter(public_id=config.id), columns, now.last_event):
         _note(Action.WEBHOOK_REPLACE, now, config, actor)
         hint = pubsub.Committed(task, now.last_event)
         transaction.on_commit(functools.partial(pubsub.publish, hint))
@@ -105,13 +107,17 @@ def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
     if mine.count() >= conf.MAX_PUSH_CONFIGS:
         raise _too_many(config.path)
     limit = int(conf.MAX_PUSH_CONFIGS_PER_CALLER)
-    if limit and not now.ended:
+    if limit:
         # Of tasks that the caller has created: its own, and those shared in its tenant.
         made = Q(task__owner=now.maker) | Q(task__owner=TENANTS, task__maker=now.maker)
         if PushConfig.objects.filter(made, active=True).count() >= limit:
             raise RateLimited("Too many of your webhooks are active", retry_after=LATER)
     columns |= {"cursor": now.last_event, "looked": now.last_event, "active": not now.ended}
-    PushConfig.objects.create(task_id=task, public_id=config.id, **columns)
+    row = PushConfig.objects.create(task_id=task, public_id=config.id, **columns)
+    if now.last_event > FIRST_EVENT and begin_late(row):
+        PushConfig.objects.filter(pk=row.pk).update(active=True, due_at=Now())
+        hint = pubsub.Committed(task, now.last_event)
+        transaction.on_commit(functools.partial(pubsub.publish, hint))
     _note(Action.WEBHOOK_CREATE, now, config, actor)
     note_one_more()
 
@@ -122,14 +128,19 @@ def _note(action: Action, task: tasks.TaskStatusRow, config: values.PushConfig, 
     audit.note(action, task.public_id, scope=task.scope, actor=actor, detail=detail)
 
 
-def _replace(old: QuerySet[PushConfig], columns: dict[str, Any]) -> bool:
-    """Replace a webhook, if it exists. Pending notifications go to the new URL.
+def _replace(old: QuerySet[PushConfig], columns: dict[str, Any], last_event: int) -> bool:
+    """Replace a webhook, if it exists. Pending notifications go to the new URL; without any, that begins with the Task.
 
     If the receiver changes, the lease is revoked and the delivery under way is sent again.
     """
-    row = old.first()
+    row = old.select_for_update().first()
     if row is None:
         return False
+    pending = Delivery.objects.filter(config=row, status=DeliveryStatus.PENDING)
+    if row.url != columns["url"] and row.cursor > FIRST_EVENT and not pending.exists():
+        row.dialect = columns["dialect"]
+        if begin_late(row, columns["url"]):
+            columns |= {"cursor": last_event, "looked": last_event, "active": True, "due_at": Now()}
     if row.receiver_id != columns["receiver_id"]:
         columns |= {"token": "", "lease_until": None, "due_at": Now()}
     old.update(disabled_reason="", **_changes(row, columns))

@@ -13,13 +13,13 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Max, Min
-from django.utils import timezone
 
 from a2a_push.envelope import (
     SENT_TASKS,
     Notification,
     abridge,
     content_type,
+    describe,
     notification,
     webhook_id,
 )
@@ -32,17 +32,20 @@ from a2a_tasks.agents import registry
 from a2a_tasks.conf import base_url, conf
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.files import in_event, in_task
-from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded, fold
 from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus, replace
+from a2a_tasks.store import clock
 from a2a_tasks.store.event_log import count_bytes, read_pages, state_at
 from a2a_tasks.store.file_links import make_linker
 from a2a_tasks.store.records import LogPosition, WantedEvents
 from a2a_tasks.store.tasks import find_by_key
 
-__all__ = ["BATCH_BYTES", "freeze_rest", "next_deliveries"]
+__all__ = ["BATCH_BYTES", "begin_late", "freeze_rest", "next_deliveries"]
 
 #: Seconds until the next search for a webhook that waits for the rest of an artifact, if there was a new piece.
 PATIENCE = 0.25
+#: The number of the delivery with which a late webhook begins; no event has it.
+BEGINNING = 0
 #: Maximum number of rows of one write, so that transactions and lists do not grow with the log.
 BATCH = 200
 #: Bytes of bodies after which a transaction builds no further ones, and returns no further large ones.
@@ -80,7 +83,7 @@ def next_deliveries(configs: Sequence[PushConfig]) -> tuple[dict[int, Delivery],
                 is_full = _store_dead(config, refusal)
         elif (old := waiting.get(config.pk)) is not None:
             config.due_at = old.next_at  # all later ones wait for it
-            if old.next_at is None or old.next_at <= timezone.now():
+            if old.next_at is None or old.next_at <= clock.now():
                 found[config.pk] = old
         elif (step := _next(config, glances.get(config.pk))) is not None:
             steps.append((config, step))
@@ -108,18 +111,7 @@ def _freeze(
     built: dict[bodies.Key, str] = {}
     size = 0
     for config, step in steps:
-        task = config.task
-        row = Delivery(
-            config=config,
-            task_id=task.pk,
-            receiver_id=config.receiver_id,
-            number=step.events[0].number,
-            through=step.through,
-            webhook_id=webhook_id(config.pk, task.pk, task.public_id, step.through),
-            dialect=config.dialect,
-            content_type=content_type(config.dialect),
-            **{"status": DeliveryStatus.PENDING, **columns},
-        )
+        row = _delivery(config, step.events[0].number, step.through, **columns)
         key = bodies.key_of(row)
         if key in built:
             row.body = built[key]
@@ -131,6 +123,70 @@ def _freeze(
             break
     Delivery.objects.bulk_create(made)
     return made
+
+
+def _delivery(config: PushConfig, number: int, through: int, **columns: Any) -> Delivery:
+    """Return a delivery without its body."""
+    task = config.task
+    return Delivery(
+        config=config,
+        task_id=task.pk,
+        receiver_id=config.receiver_id,
+        number=number,
+        through=through,
+        webhook_id=webhook_id(config.pk, task.pk, task.public_id, through),
+        dialect=config.dialect,
+        content_type=content_type(config.dialect),
+        **{"status": DeliveryStatus.PENDING, **columns},
+    )
+
+
+def begin_late(config: PushConfig, url: str = "") -> bool:
+    """Store the task as it is as the first notification of a new webhook, so that its receiver knows what came before.
+
+    `url` is the new one of a known webhook.
+
+    The older dialects get Tasks anyway, so for them only a task that ended or waits is one they have missed. Returns
+    whether there is such a notification.
+    """
+    task = config.task
+    settled = task.state in TERMINAL | INTERRUPTED
+    if not (task.is_task or task.state in TERMINAL):
+        return False  # its agent may answer with a direct Message
+    if config.dialect not in SENT_EVENTS and not settled:
+        return False
+    row = _delivery(config, BEGINNING, task.last_event)
+    if url:  # the former one may have had the same
+        row.webhook_id = webhook_id(config.pk, task.pk, f"{task.public_id} {url}", row.through)
+        if Delivery.objects.filter(webhook_id=row.webhook_id).exists():
+            return False
+    if not bodies.has(row):
+        bodies.put(row, _make_first(config).body.decode())
+    row.save()
+    return True
+
+
+def _make_first(config: PushConfig) -> Notification:
+    """Build the notification of the task as it is; an abridged one if it would be larger than WEBHOOK_MAX_BYTES."""
+    task, limit = config.task, int(conf.WEBHOOK_MAX_BYTES)
+    key = webhook_id(config.pk, task.pk, task.public_id, task.last_event)
+    if count_bytes(task.pk) <= limit and (found := find_by_key(task.pk)) is not None:
+        link = make_linker(task.agent, base_url(), task.maker or task.owner)
+        made = describe(key, config.dialect, in_task(found.view, link))
+        if len(made.body) <= limit:
+            return made
+    return abridge(key, config.dialect, _brief(config, task.public_id), limit)
+
+
+def _brief(config: PushConfig, name: str) -> Task:
+    """Return the task in its present state, without content."""
+    task = config.task
+    return Task(
+        id=name,
+        context_id=task.context.public_id,
+        status=TaskStatus(state=TaskState(task.state), timestamp=rfc3339(task.status_at)),
+        history=UNSET,
+    )
 
 
 def _may_be_large(config: PushConfig, step: SelectionStep) -> bool:
@@ -153,7 +209,7 @@ def _store_dead(config: PushConfig, reason: str) -> bool:
 
     Returns whether there are more; then the webhook stays due, and the rest follows at once.
     """
-    now = timezone.now()
+    now = clock.now()
     dead: dict[str, Any] = {
         "status": DeliveryStatus.DEAD,
         "reason": reason,
@@ -210,7 +266,7 @@ def _next(config: PushConfig, glance: list[Recorded] | None = None) -> Selection
             if (
                 last > config.looked
             ):  # wait a moment for more pieces; then, until the artifact grows
-                config.due_at = timezone.now() + datetime.timedelta(seconds=PATIENCE)
+                config.due_at = clock.now() + datetime.timedelta(seconds=PATIENCE)
             config.looked = last
             return None
         if step is not None and step.events:
@@ -282,12 +338,7 @@ def _subject(config: PushConfig, name: str, limit: int) -> Task | None:
     if config.dialect in SENT_TASKS:
         found = find_by_key(task.pk) if count_bytes(task.pk) <= limit else None
         return replace(found.view, id=name or task.public_id) if found else None
-    return Task(
-        id=name or task.public_id,
-        context_id=task.context.public_id,
-        status=TaskStatus(state=TaskState(task.state), timestamp=rfc3339(task.status_at)),
-        history=UNSET,
-    )
+    return _brief(config, name or task.public_id)
 
 
 def _without_content(config: PushConfig, name: str, event: Recorded, limit: int) -> Task:

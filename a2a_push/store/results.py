@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from django.db import transaction
-from django.utils import timezone
 
 from a2a_push import breaker
 from a2a_push.breaker import Phase
@@ -28,7 +27,7 @@ from a2a_tasks.caller import OwnerScope
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outbound import FaultKind
 from a2a_tasks.protocol.errors import Overloaded
-from a2a_tasks.store import audit
+from a2a_tasks.store import audit, clock
 from a2a_tasks.store.backend.sessions import is_cut_off
 from a2a_tasks.store.batched_call import BatchedCall, one_by_one
 from a2a_tasks.store.db import AWAY, run_to_completion
@@ -142,7 +141,7 @@ def _uncount_if_replaced(attempt: SettledAttempt, config: PushConfig) -> Settled
     if result.verdict is None or registered == (claimed.target, claimed.secret):
         return attempt
     detail = f"the webhook was replaced meanwhile; before: {result.detail}"
-    now = Uncounted(timezone.now().timestamp())
+    now = Uncounted(clock.now().timestamp())
     return replace(attempt, result=replace(result, verdict=now, detail=detail))
 
 
@@ -164,7 +163,7 @@ def _judge(items: Sequence[_Item]) -> None:
 
 
 def _record_result(receiver: Receiver, attempt: SettledAttempt) -> None:
-    result, now = attempt.result, timezone.now()
+    result, now = attempt.result, clock.now()
     if isinstance(result.verdict, Uncounted) or result.fault == FaultKind.HOST:
         return
     receiver.last_seconds = result.seconds
@@ -174,12 +173,12 @@ def _record_result(receiver: Receiver, attempt: SettledAttempt) -> None:
     arguments = read(receiver), now.timestamp(), attempt.claimed.permit
     if answered:
         state = breaker.record_success(*arguments, policy())
-        receiver.last_success_at = now
     else:
         state = breaker.record_failure(*arguments, result.detail, policy())
-        receiver.last_failure_at = now
-    receiver.delivered += result.verdict is None
-    receiver.failed += result.verdict is not None
+    if result.verdict is None:
+        receiver.delivered, receiver.last_success_at = receiver.delivered + 1, now
+    else:
+        receiver.failed, receiver.last_failure_at = receiver.failed + 1, now
     if isinstance(result.verdict, Retry) and result.verdict.pause_until is not None:
         until = _moment(result.verdict.pause_until)
         receiver.paused_until = max(until, receiver.paused_until or until)
@@ -209,7 +208,7 @@ def _settle(item: _Item) -> None:
     if verdict is not None:
         delivery.reason = f"{verdict.reason}; last: {delivery.reason}"
     delivery.status = DeliveryStatus.DELIVERED if verdict is None else DeliveryStatus.DEAD
-    delivery.settled_at = timezone.now()
+    delivery.settled_at = clock.now()
     if delivery.task_id == item.config.task_id:  # not of a predecessor of the task
         item.config.cursor = max(item.config.cursor, delivery.through)
     if isinstance(verdict, Disable):

@@ -7,11 +7,11 @@ from collections.abc import Collection
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
-from django.utils import timezone
 
 from a2a_push.models import Delivery, DeliveryStatus, PushConfig, Receiver
 from a2a_push.store.bodies import remove_unused
 from a2a_tasks.conf import conf
+from a2a_tasks.store import clock
 from a2a_tasks.store.legal_holds import exclude_held
 
 __all__ = ["forget", "find_undelivered"]
@@ -33,7 +33,7 @@ def forget(max_count: int) -> int:
     if not days:
         return 0
     try:
-        limit = timezone.now() - datetime.timedelta(days=days)
+        limit = clock.now() - datetime.timedelta(days=days)
     except OverflowError:  # before the year 1
         return 0
     return _forget(limit, max_count)

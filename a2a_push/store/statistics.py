@@ -8,10 +8,10 @@ from typing import Any
 
 from django.db.models import F, Min, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
-from django.utils import timezone
 
 from a2a_push.models import Delivery, DeliveryStatus, PushConfig, Receiver
 from a2a_push.store.claims import REACHABLE, due
+from a2a_tasks.store import clock
 
 __all__ = ["WebhookCounts", "count_pending", "read_counts"]
 
@@ -63,7 +63,7 @@ def _measure_delay() -> float:
 
 
 def _age(at: datetime) -> float:
-    return max(0.0, (timezone.now() - at).total_seconds())
+    return max(0.0, (clock.now() - at).total_seconds())
 
 
 def count_pending(

@@ -22,7 +22,6 @@ from datetime import datetime, timedelta
 
 from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from a2a_tasks.access.credentials import Identity
 from a2a_tasks.access.errors import refuse
@@ -31,7 +30,7 @@ from a2a_tasks.audit import Action
 from a2a_tasks.caller import Caller, is_tenant
 from a2a_tasks.models import ApiKey, Grant
 from a2a_tasks.rates import Rate, read_rate
-from a2a_tasks.store import audit
+from a2a_tasks.store import audit, clock
 from a2a_tasks.store.db import run_in_thread
 
 __all__ = [
@@ -117,7 +116,7 @@ def rotate(prefix: str, overlap: timedelta, expires_at: datetime | None = None) 
     """
     with transaction.atomic():
         row = ApiKey.objects.select_for_update().filter(prefix=prefix).first()
-        now = timezone.now()
+        now = clock.now()
         if row is None or row.revoked_at is not None:
             raise ValueError("There is no such key, or it was revoked")
         end = expires_at or row.expires_at
@@ -145,7 +144,7 @@ def revoke(prefix: str) -> bool:
     with transaction.atomic():
         row = ApiKey.objects.select_for_update().filter(prefix=prefix, revoked_at=None).first()
         if row is not None:
-            row.revoked_at = timezone.now()
+            row.revoked_at = clock.now()
             row.save(update_fields=["revoked_at"])
             _note(Action.KEY_REVOKE, row)
     return row is not None
@@ -188,7 +187,7 @@ def _look_up(prefix: str, digest: str) -> Identity:
     row = ApiKey.objects.filter(prefix=prefix).first()
     if row is None:
         raise refuse("an unknown API key")
-    now = timezone.now()
+    now = clock.now()
     current = hmac.compare_digest(digest, row.digest)
     previous = hmac.compare_digest(digest, row.previous_digest)
     ends = [row.expires_at] if current else [row.expires_at, row.previous_until]

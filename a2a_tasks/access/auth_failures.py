@@ -158,9 +158,16 @@ def _flush_soon() -> None:
     global _timer  # noqa: PLW0603 - one timer per process
     with _timer_lock:
         if _timer is None or not _timer.is_alive():  # also after a fork
-            _timer = threading.Timer(REST, flush)
+            _timer = threading.Timer(REST, _flush_late)
             _timer.daemon = True
             _timer.start()
+
+
+def _flush_late() -> None:
+    global _timer  # noqa: PLW0603 - one timer per process
+    with _timer_lock:
+        _timer = None  # a denial that comes during the flush needs the next one
+    flush()
 
 
 def install() -> None:

@@ -26,7 +26,7 @@ CHANGED = {"post_add", "post_remove", "post_clear"}
 
 
 def install() -> None:
-    """Connect the signals. ImproperlyConfigured for users without groups, which are tenants and scopes."""
+    """Connect the signals. Raises ImproperlyConfigured if the user model has no groups: they are tenants and scopes."""
     user: Any = get_user_model()
     if not issubclass(user, PermissionsMixin):
         raise ImproperlyConfigured(

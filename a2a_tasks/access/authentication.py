@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -57,8 +56,17 @@ from a2a_tasks.protocol.errors import (
     Unauthenticated,
     WrongCredentials,
 )
+from a2a_tasks.store import clock
 
-__all__ = ["Credentials", "allows_anonymous", "catalogue", "find_agent", "identify"]
+__all__ = [
+    "Credentials",
+    "allows_anonymous",
+    "catalogue",
+    "find_agent",
+    "identify",
+    "list_usable",
+    "recognize",
+]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -142,6 +150,18 @@ async def identify(credentials: Credentials, agent: Agent | None = None) -> Call
 
 
 @_count_failures
+async def recognize(credentials: Credentials) -> None:
+    """Verify the credentials of a request whose body names the agent, before the body is read; `identify` counts it.
+
+    Raises Unauthenticated, WrongCredentials, RateLimited, Overloaded.
+    """
+    identity = await _recognize(credentials)
+    if identity is None and not allows_anonymous():
+        raise Unauthenticated
+    caller, rate = (identity.caller, identity.rate) if identity else (ANONYMOUS, None)
+    await rate_limits.look(rate_limits.rates_for(caller, None, credentials.address, rate))
+
+
 async def find_agent(credentials: Credentials, slug: str) -> Agent | None:
     """Return the agent of that slug, if it exists and the caller of these credentials may see it (`A2A_GRANTS`).
 
@@ -152,11 +172,16 @@ async def find_agent(credentials: Credentials, slug: str) -> Agent | None:
     agent = registry.find(slug)
     if not (has_listed() if agent is None else is_listed(agent)):
         return agent
+    return agent if await _may_see(credentials, slug) else None
+
+
+@_count_failures
+async def _may_see(credentials: Credentials, slug: str) -> bool:
     identity = await _recognize(credentials)
     if identity is not None:
         _check_use(identity, credentials, slug)
     caller = ANONYMOUS if identity is None else identity.caller
-    return agent if GrantRight.SEE in await grants.rights(caller, slug) else None
+    return GrantRight.SEE in await grants.rights(caller, slug)
 
 
 @_count_failures
@@ -177,6 +202,35 @@ async def _shows(agent: Agent, identity: Identity | None) -> bool:
     accepted = identity is not None and (_is_for(agent.slug, identity) or _is_for(None, identity))
     caller = identity.caller if identity is not None and accepted else ANONYMOUS
     return GrantRight.SEE in await grants.rights(caller, agent.slug)
+
+
+@_count_failures
+async def list_usable(credentials: Credentials) -> list[Agent]:
+    """Return the agents that the caller of these credentials may use. It is not counted in the caller's rate.
+
+    Raises Unauthenticated if a caller without credentials may use none, WrongCredentials, Overloaded.
+    """
+    await switch_cache.fresh()
+    identity = await _recognize(credentials)
+    if identity is not None:
+        _check_binding(identity, credentials)
+    agents = [agent for agent in registry.agents() if await _admits(agent, identity)]
+    if identity is None and not agents:
+        raise Unauthenticated
+    return agents
+
+
+async def _admits(agent: Agent, identity: Identity | None) -> bool:
+    """Return whether `identify` would admit the caller to the agent."""
+    caller = ANONYMOUS if identity is None else identity.caller
+    if identity is None:
+        admitted = open_to_anybody(agent)
+    else:
+        fits = identity.scheme in list_accepted(agent) and _is_for(agent.slug, identity)
+        admitted = fits and caller.scopes.issuperset(agent.scopes)
+    if not admitted or not is_listed(agent):
+        return admitted
+    return GrantRight.USE in await grants.rights(caller, agent.slug)
 
 
 async def _let_use(caller: Caller, agent: Agent, address: str) -> None:
@@ -277,5 +331,5 @@ async def _verify(credential: ShownCredential, key: bytes) -> Identity:
     except WrongCredentials as fault:
         _wrong.keep(key, (fault.why, fault.message, fault.principal), conf.CREDENTIAL_SECONDS)
         raise
-    _valid.keep(key, identity, min(conf.CREDENTIAL_SECONDS, identity.until - time.time()))
+    _valid.keep(key, identity, min(conf.CREDENTIAL_SECONDS, identity.until - clock.estimate()))
     return identity

@@ -125,7 +125,7 @@ def _read(credentials: Credentials) -> ShownCredential | None:
         text = rest.strip()
         scheme = name if name in list_accepted(None) and len(text) <= MAX_LENGTH else ""
         return ShownCredential(scheme, text, credentials.address if scheme == BASIC else "")
-    certificate = certificate_of(credentials)
+    certificate = certificate_of(credentials) if doors.peers else None
     return None if certificate is None else ShownCredential(MUTUAL_TLS, certificate)
 
 

@@ -20,7 +20,7 @@ from a2a_tasks.conf import conf, project
 from a2a_tasks.protocol.errors import RateLimited
 from a2a_tasks.rates import Rate, read_rate
 
-__all__ = ["count_wrong", "may_sign_in", "may_try", "network", "rates_for", "take"]
+__all__ = ["count_wrong", "look", "may_sign_in", "may_try", "network", "rates_for", "take"]
 
 #: Prefix length of the IPv6 networks that are counted: a client can use any address of its network.
 NETWORK_BITS = 64
@@ -77,6 +77,12 @@ def rates_for(
 async def take(rates: dict[str, Rate]) -> None:
     """Take a token from each bucket. Raises RateLimited if one is empty."""
     if wait := await _take(rates):
+        raise RateLimited.until(wait)
+
+
+async def look(rates: dict[str, Rate]) -> None:
+    """Raise RateLimited if one of the buckets is empty, and take nothing."""
+    if rates and (wait := await _take(rates, only_look=True)):
         raise RateLimited.until(wait)
 
 

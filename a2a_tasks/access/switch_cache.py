@@ -18,7 +18,7 @@ from a2a_tasks import pubsub
 from a2a_tasks.agents import switches, versions
 from a2a_tasks.conf import conf
 from a2a_tasks.outages import ThrottledLogger
-from a2a_tasks.store import budgets
+from a2a_tasks.store import budgets, clock
 from a2a_tasks.store import switches as stored
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.versions import read_versions
@@ -51,7 +51,8 @@ async def fresh() -> None:
 
 
 def refresh() -> None:
-    """Read switches, budgets and announced versions now, in a thread that has a connection to the database."""
+    """Read the clock, switches, budgets and announced versions now, in a thread that has a connection to the database."""
+    clock.now()
     switches.put(stored.read_switches())
     budgets.put(budgets.read_budgets())
     if not conf.ENVIRONMENT:  # a worker in an environment serves no requests
@@ -68,10 +69,9 @@ async def _read() -> None:
         _Cache.until = began + float(conf.CREDENTIAL_SECONDS)
 
 
-def _on_hint(hint: pubsub.Hint) -> None:
-    if isinstance(hint, pubsub.OverridesChanged):
-        _Cache.changes += 1
-        _Cache.until = 0.0
+def _on_change(_: pubsub.OverridesChanged) -> None:
+    _Cache.changes += 1
+    _Cache.until = 0.0
 
 
 @receiver(setting_changed)
@@ -83,7 +83,7 @@ def forget(**_: object) -> None:
     versions.put({})
 
 
-_installed = pubsub.listen(_on_hint)
+_installed = pubsub.listen(_on_change, pubsub.OverridesChanged)
 
 
 def install() -> None:

@@ -11,16 +11,15 @@ import logging
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
-
-import redis.asyncio
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
+from typing import TYPE_CHECKING, Any
 
 from a2a_tasks import process_lifetime, pubsub
 from a2a_tasks.conf import project
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.rates import Rate
+
+if TYPE_CHECKING:
+    import redis.asyncio
 
 __all__ = ["LocalBuckets", "SharedBuckets"]
 
@@ -88,6 +87,8 @@ class SharedBuckets:
 
     async def take(self, rates: Rates, *, only_look: bool = False) -> float:
         """Take a token from each bucket, as `LocalBuckets.take` does, for all processes of the host."""
+        import redis  # noqa: PLC0415 - a host without Redis does not load it
+
         if time.monotonic() >= self._retry_at:
             try:
                 async with asyncio.timeout(PATIENCE_SECONDS):
@@ -106,6 +107,10 @@ class SharedBuckets:
         return int(await self._script()(keys, numbers)) / 1e6
 
     def _script(self) -> Any:
+        import redis.asyncio  # noqa: PLC0415 - a host without Redis does not load it
+        from redis.asyncio.retry import Retry  # noqa: PLC0415
+        from redis.backoff import NoBackoff  # noqa: PLC0415
+
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             pool = redis.asyncio.BlockingConnectionPool.from_url(

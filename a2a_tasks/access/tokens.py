@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +27,7 @@ from a2a_tasks.caller import Caller, is_tenant
 from a2a_tasks.conf import base_url, conf
 from a2a_tasks.protocol.errors import A2AError
 from a2a_tasks.protocol.jsontext import read
+from a2a_tasks.store import clock
 
 __all__ = ["ALGORITHMS", "Rules", "algorithms", "audience", "rules", "verify", "verify_token"]
 
@@ -95,7 +95,9 @@ async def verify(text: str) -> Identity:
     """Return the identity in a token. Raises WrongCredentials, and Overloaded when the issuer's keys are missing."""
     header = _header(text, rules())
     token = _parse(text, rules())
-    return verify_token(token, await _keys().find_keys(header.get("kid")), rules(), time.time())
+    return verify_token(
+        token, await _keys().find_keys(header.get("kid")), rules(), clock.estimate()
+    )
 
 
 def _header(text: str, rules: Rules) -> Mapping[str, Any]:

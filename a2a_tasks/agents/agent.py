@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 from django.core.checks import CheckMessage, Error, Warning  # noqa: A004 - Django's own name
 
 from a2a_tasks.agents.author_errors import definition
-from a2a_tasks.agents.content import Content
-from a2a_tasks.agents.emission import Emission
+from a2a_tasks.agents.emission import Content, Emission
 from a2a_tasks.agents.skill import Extension, Provider, Skill
 from a2a_tasks.agents.turn import Turn
 from a2a_tasks.caller import Caller
@@ -28,6 +27,7 @@ CHOICES = (
     ("runs_in", "a2a_tasks.E020", ("", "process")),
     ("one_at_a_time", "a2a_tasks.E052", ("", "context")),
     ("when_version_is_gone", "a2a_tasks.E053", ("wait", "fail")),
+    ("on_hangup", "a2a_tasks.E063", ("cancel", "go on")),
 )
 PUSH_EVENTS = ("all", "coalesced", "states")
 SKILLS = 'skills = [Skill("id", "Name", "What it does", tags=["..."])]'
@@ -82,6 +82,8 @@ class Agent:
     grants: ClassVar[str] = ""
     #: Rate limit of requests by all callers together, such as "20/s"; it replaces A2A_RATE_PER_AGENT.
     rate: ClassVar[str] = ""
+    #: Request headers that `turn.headers` has, such as "x-user-id". They are stored with the run.
+    forwarded_headers: ClassVar[Sequence[str]] = ()
     #: The queue whose workers run this agent.
     queue: ClassVar[str] = "agents"
     #: Place of `run`: "process" for work that keeps a core busy; "" = the event loop, or a thread if synchronous.
@@ -92,6 +94,14 @@ class Agent:
     one_at_a_time: ClassVar[str] = ""
     #: Tasks of a version in an environment of its own, while no worker has this version: they "wait", or "fail".
     when_version_is_gone: ClassVar[str] = "wait"
+    #: Its work for a client of MCP, OpenAI's API or AG-UI that closes the connection: "cancel" it, or "go on".
+    on_hangup: ClassVar[str] = "cancel"
+    #: The agents that it may call (`turn.call`), by their slugs; `"*"` = all that its caller may use.
+    calls: ClassVar[Sequence[str]] = ()
+    #: True if it may call itself, also by way of others; else a call that would close a circle is refused.
+    recursive: ClassVar[bool] = False
+    #: Longest time for `cancelled`, in seconds.
+    cancel_seconds: ClassVar[float] = 2.0
     #: Set by `class Base(Agent, abstract=True)`: a base class of other agents that is not hosted itself.
     abstract: ClassVar[bool] = True
 
@@ -105,6 +115,19 @@ class Agent:
     def run(self, turn: Turn) -> Answer:
         """Answer one message. Raise AgentError to fail with a text for the client."""
         raise NotImplementedError
+
+    def cancelled(self, turn: Turn) -> Any:
+        """Clean up after a task that was cancelled while it waited: for the client, for a time, for another task, for a slot.
+
+        `turn` is that of the last message, and `turn.task` the task as it stands, which stays cancelled whatever happens
+        here. It may be a coroutine function. It is called where `run` is, at most once, soon after the cancel; its errors
+        are in the log of the run.
+        """
+
+    @property
+    def _hears_of_cancels(self) -> bool:
+        """True if the class has a `cancelled` of its own."""
+        return type(self).cancelled is not Agent.cancelled
 
     def extended_card(self, card: Mapping[str, Any], caller: Caller) -> Mapping[str, Any] | None:
         """Return the card for an authenticated caller, made from the public card; None = there is none."""
@@ -163,6 +186,9 @@ class Agent:
             )
 
     def _check_skills(self, where: str) -> Iterable[CheckMessage]:
+        if isinstance(self.calls, str) and self.calls != "*":
+            hint = f'calls = ("{self.calls}",), or "*" for all.'
+            yield Error("calls is a list of slugs", hint=hint, obj=where, id="a2a_tasks.E060")
         ids = [skill.id for skill in self.skills]
         if len(set(ids)) != len(ids):
             yield Error("two skills have the same id", obj=where, id="a2a_tasks.E005")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 import os
@@ -10,7 +11,13 @@ import sysconfig
 from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, GeneratorType
 from typing import Any, TypeVar
 
-__all__ = ["Unused", "definition", "line_of"]
+from a2a_tasks import guests
+from a2a_tasks.protocol.soundness import check_kept, mend
+
+__all__ = ["Unused", "definition", "keepable", "line_of", "note_change"]
+
+#: Not one of the host's own loggers, so that the line is in the run's log.
+values_logger = logging.getLogger("turn.values")
 
 T = TypeVar("T")
 #: Most values of one turn that are watched at once.
@@ -90,3 +97,43 @@ def definition(function: Any) -> str:
     """Return the `file:line` of a function's definition, or its repr if it has none."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
+
+
+def keepable(name: str, value: Any, where: str = "") -> Any:
+    """Return a value that can be stored as JSON. If it was mended for that (`mend`), a warning names the author's line.
+
+    `name` is that of the value in code, `where` its `file:line`, if the author does not call this. Raises TypeError,
+    with the member's name, for values of types that JSON does not have.
+    """
+    mended = mend(value)
+    check_kept(name, mended)
+    if mended is not value:
+        note_change(name, where)
+    return mended
+
+
+def note_change(name: str, where: str = "") -> None:
+    """Log that a value was mended, with the author's line (`keepable`)."""
+    values_logger.warning(
+        "%s: %s was changed, because it is no JSON: half a surrogate pair, NaN, or an integer beyond 64 bits",
+        where or _own_line(sys._getframe(1)),  # noqa: SLF001 - inspect would read the source of each frame
+        name,
+    )
+
+
+@functools.cache
+def _list_packages() -> frozenset[str]:
+    """Return the names of the host's own package and of those with adapters."""
+    adapters = guests.list_guests(guests.FRAMEWORKS).values()
+    return frozenset({"a2a_tasks", *(point.module.partition(".")[0] for point in adapters)})
+
+
+def _own_line(frame: FrameType | None) -> str:
+    """Return the `file:line` of the innermost frame that is neither the host's nor an installed package's."""
+    while frame is not None:
+        file, name = frame.f_code.co_filename, str(frame.f_globals.get("__name__", ""))
+        installed = "-packages" in file or file.startswith((_PYTHON, "<"))
+        if not (installed or name.partition(".")[0] in _list_packages()):
+            return f"{file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "in a package"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.host_extensions import list_extensions
@@ -64,28 +63,29 @@ def _interfaces(agent: Agent, base_url: str) -> list[dict[str, str]]:
             "protocolVersion": version,
         }
         for dialect, version, binding in INTERFACES
-    ] + _grpc_interfaces(agent, base_url)
+    ] + _grpc_interfaces(agent)
 
 
-def _grpc_interfaces(agent: Agent, base_url: str) -> list[dict[str, str]]:
+def _grpc_interfaces(agent: Agent) -> list[dict[str, str]]:
     """Return the gRPC interfaces, which have one address for all agents: 1.0 distinguishes them by `tenant`.
 
-    Cards of 0.3 have no such member, so only the default agent offers 0.3.
+    Cards of 0.3 have no such member, so only the default agent offers 0.3. Without A2A_GRPC_URL there are none.
     """
-    if not (address := _grpc_address(base_url)):
+    if not (url := _grpc_url()):
         return []
-    way = {"url": address, "protocolBinding": "GRPC"}
+    way = {"url": url, "protocolBinding": "GRPC"}
     if agent.slug != conf.DEFAULT_AGENT:
         return [{**way, "tenant": agent.slug, "protocolVersion": "1.0"}]
     return [{**way, "protocolVersion": version} for version in ("1.0", "0.3")]
 
 
-def _grpc_address(base_url: str) -> str:
-    """Return `host:port`; empty = there is no gRPC."""
-    if conf.GRPC_URL or not conf.GRPC_PORT:
-        return str(conf.GRPC_URL)
-    host = urlsplit(base_url).hostname or ""
-    return f"[{host}]:{conf.GRPC_PORT}" if ":" in host else f"{host}:{conf.GRPC_PORT}"
+def _grpc_url() -> str:
+    """Return the URL of gRPC that the operator named; empty = cards name none.
+
+    A2A 1.0 §4.4.6 wants an absolute URL, and clients such as ADK refuse the whole card if an interface has none.
+    """
+    named = str(conf.GRPC_URL).strip().rstrip("/")
+    return named if "://" in named or not named else f"https://{named}"
 
 
 def card_of(agent: Agent, base_url: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The conversation of a turn: the memory that its agent keeps from task to task, and the messages of all its tasks.
 
 Changes are kept here until the turn ends; the host writes them with the state in which it ends. The subclasses of the host
-(execution/conversation, execution/child) read from the store. docs/agents.md is the guide.
+(execution/sources, execution/child) read from the store. docs/agents/questions.md is the guide.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from a2a_tasks.agents.author_errors import Unused
+from a2a_tasks.agents.author_errors import Unused, keepable
 from a2a_tasks.agents.faults import AgentError
 from a2a_tasks.agents.later import Later
 from a2a_tasks.conf import conf
@@ -27,7 +27,6 @@ from a2a_tasks.conversation_changes import (
     ValueKind,
 )
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.soundness import check_kept
 from a2a_tasks.protocol.values import Message
 
 __all__ = ["Conversation", "ConversationValues"]
@@ -426,7 +425,7 @@ def _size(item: str) -> int:
 def _encode(key: str, value: Any) -> tuple[ValueKind, bytes]:
     if isinstance(value, bytes | bytearray | memoryview):
         return ValueKind.BYTES, bytes(value)
-    check_kept(f"conversation.memory[{key!r}]", value)
+    value = keepable(f"conversation.memory[{key!r}]", value)
     if isinstance(value, str):
         return ValueKind.TEXT, value.encode()
     return ValueKind.JSON, write(value)
@@ -443,7 +442,6 @@ def _decode(stored: StoredValue) -> Any:
 
 
 def _encode_item(key: str, item: Any) -> str:
-    check_kept(f"an item of {key!r}", item)
-    stored = write(item)
+    stored = write(keepable(f"an item of {key!r}", item))
     _check_limit(len(stored), MAX_ITEM_BYTES, f"bytes are in an item of {key!r}")
     return stored.decode()

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from django.core.checks import CheckMessage
 
-from a2a_tasks.agents import security, visibility
+from a2a_tasks.agents import forwarded_headers, security
 from a2a_tasks.agents.agent import Agent, Answer
 from a2a_tasks.agents.skill import Extension, Provider, Skill
 from a2a_tasks.agents.turn import Turn
@@ -73,10 +73,12 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     visibility: str = ""
     grants: str = ""
     rate: str = ""
+    forwarded_headers: tuple[str, ...] = ()
     runs_in: str = ""
     after_crash: str = "resume"
     one_at_a_time: str = ""
     when_version_is_gone: str = "wait"
+    on_hangup: str = "cancel"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +139,11 @@ def read_declaration(text: bytes) -> Declaration:
 
 def _check_access(made: Declaration) -> Iterable[CheckMessage]:
     agent = AnnouncedAgent(made, "")
-    return [*security.check(agent), *visibility.check(agent)]
+    return [
+        *security.check(agent),
+        *security.check_visibility(agent),
+        *forwarded_headers.check(agent),
+    ]
 
 
 def _refuse_unfit(made: Declaration, checks: Iterable[CheckMessage]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AgentError", "BudgetSpent", "FileUnavailable"]
+__all__ = ["AgentError", "BudgetSpent", "CallRefused", "FileUnavailable"]
 
 
 class AgentError(Exception):
@@ -11,6 +11,10 @@ class AgentError(Exception):
 
 class BudgetSpent(AgentError):
     """The turn may spend no more. It is raised by `await turn.usage(...)` and before steps."""
+
+
+class CallRefused(AgentError):
+    """A call that the host refuses: of another agent (`turn.call`), or of a server (`turn.http`). Nothing has begun."""
 
 
 class FileUnavailable(AgentError):

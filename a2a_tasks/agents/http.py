@@ -11,9 +11,11 @@ from functools import lru_cache
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from a2a_tasks.agents.faults import CallRefused
 from a2a_tasks.conf import conf
 from a2a_tasks.outbound import (
     AddressRefused,
+    Connector,
     Guard,
     NameNotResolved,
     OutboundPolicy,
@@ -21,14 +23,14 @@ from a2a_tasks.outbound import (
 )
 from a2a_tasks.telemetry import tracing
 
-__all__ = ["CallRefused", "guard", "open_session"]
+__all__ = ["guard", "open_session"]
 
 #: Maximum seconds until the head of an answer is complete. A server that sends it byte by byte is never silent, so that
 #: no other timeout ends the call.
 HEAD_SECONDS = 300.0
 
 
-class CallRefused(aiohttp.ClientError):
+class UrlRefused(CallRefused, aiohttp.ClientError):
     """A call to a URL or an address that the settings A2A_FETCH_* do not allow; the text is public."""
 
 
@@ -44,7 +46,7 @@ class _GuardedResolver(AbstractResolver):
         try:
             addresses = await self._guard.resolve_name(host)
         except AddressRefused as refused:
-            raise CallRefused(f"The URL {refused.reason}.") from None
+            raise UrlRefused(f"The URL {refused.reason}.") from None
         except NameNotResolved as fault:
             raise OSError(fault.detail) from None
         return [
@@ -109,7 +111,7 @@ def open_session() -> aiohttp.ClientSession:
         try:
             judge.check(str(request.url))
         except AddressRefused as refused:
-            raise CallRefused(f"The URL {refused.reason}.") from None
+            raise UrlRefused(f"The URL {refused.reason}.") from None
         with tracing.call_span(request.method, request.method, str(request.url)) as call:
             request.headers.update(tracing.headers())
             async with _deadline(HEAD_SECONDS, "did not begin"):
@@ -118,7 +120,7 @@ def open_session() -> aiohttp.ClientSession:
             return answer
 
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
+        connector=Connector(
             ssl=make_tls_context(conf.FETCH_CA_BUNDLE),
             resolver=_GuardedResolver(judge),
             use_dns_cache=False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from a2a_tasks.protocol.soundness import check_kept
+from a2a_tasks.agents.author_errors import keepable
 
 __all__ = ["Memory"]
 
@@ -16,7 +16,7 @@ class Memory(dict[str, Any]):
     """
 
     def __setitem__(self, key: str, value: Any) -> None:
-        check_kept("turn.memory", {key: value})
+        ((key, value),) = keepable("turn.memory", {key: value}).items()
         super().__setitem__(key, value)
 
     def setdefault(self, key: str, default: Any = None) -> Any:

@@ -7,14 +7,20 @@ it gets the new conversations, except for the share of a canary.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
-from importlib import import_module
 
-from django.core.checks import CheckMessage, Error
+from django.core.checks import CheckMessage, Error, Warning  # noqa: A004 - Django's own name
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import autodiscover_modules
 
-from a2a_tasks.agents import security, switches, versions, visibility
+from a2a_tasks.agents import (
+    forwarded_headers,
+    frameworks,
+    security,
+    switches,
+    versions,
+)
 from a2a_tasks.agents.agent import Agent, unfit_skills
 from a2a_tasks.agents.declaration import name_queue
 from a2a_tasks.conf import HostSettings, conf, forget
@@ -51,8 +57,7 @@ def discover() -> None:
         raise ImproperlyConfigured(f"{fault.filename}, line {fault.lineno}: {fault.msg}") from fault
     except ModuleNotFoundError as fault:
         missing = (fault.name or "").partition(".")[0]
-        # The adapters are in a layer above this package, and need not be loaded.
-        line = import_module("a2a_tasks.frameworks.table").find_install_line(missing)
+        line = frameworks.find_install_line(missing)
         raise (ImproperlyConfigured(f"{fault}: {line}") if line else fault) from fault
     for cls in _concrete(Agent):
         register(cls)
@@ -70,12 +75,17 @@ def register(cls: type[Agent]) -> None:
         _clashes.append((cls.slug, type(hosted), cls))
 
 
-def list_disabled() -> set[str]:
+def list_disabled() -> frozenset[str]:
     """Return the slugs in A2A_DISABLED_AGENTS, which operators cannot switch on."""
-    return {slug.strip() for slug in conf.DISABLED_AGENTS.split(",")}
+    return _split(conf.DISABLED_AGENTS)
 
 
-def _off() -> set[str]:
+@functools.lru_cache(maxsize=8)
+def _split(slugs: str) -> frozenset[str]:
+    return frozenset(map(str.strip, slugs.split(",")))
+
+
+def _off() -> frozenset[str]:
     return list_disabled() | switches.off()
 
 
@@ -84,7 +94,11 @@ def find_hosted(slug: str) -> Agent | None:
 
     This is the version that operators chose, else that of this process, else the oldest with a living worker.
     """
-    own, chosen = _found.get(slug), switches.find(slug).version
+    return _find_version(slug, switches.find(slug).version)
+
+
+def _find_version(slug: str, chosen: str) -> Agent | None:
+    own = _found.get(slug)
     if own is not None and chosen in {"", own.version}:
         return own
     announced = versions.list_versions(slug)
@@ -125,7 +139,9 @@ def agents() -> list[Agent]:
 
 def find(slug: str) -> Agent | None:
     """Return the agent of that slug, if it is on."""
-    return None if slug in _off() else find_hosted(slug)
+    switch = switches.find(slug)
+    off = switch.state == "off" or slug in _split(conf.DISABLED_AGENTS)
+    return None if off else _find_version(slug, switch.version)
 
 
 def has_listed() -> bool:
@@ -191,4 +207,13 @@ def check() -> Iterable[CheckMessage]:
         if unfit_skills(agent.skills):
             continue
         yield from security.check(agent)
-        yield from visibility.check(agent)
+        yield from security.check_visibility(agent)
+        yield from forwarded_headers.check(agent)
+        named = () if isinstance(agent.calls, str) else agent.calls
+        if unknown := set(named) - {"*", *slugs()}:
+            yield Warning(
+                f"calls names agents that are not here: {', '.join(sorted(unknown))}",
+                hint="An environment of its own may announce them later.",
+                obj=f"{type(agent).__module__}.{type(agent).__qualname__}",
+                id="a2a_tasks.W061",
+            )

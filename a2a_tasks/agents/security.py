@@ -1,4 +1,4 @@
-"""The access rules of agents: accepted schemes, required scopes, grants.
+"""The access rules of agents: accepted schemes, required scopes, grants, and who sees the tasks.
 
 The rules are defined here alone: `access` enforces them and cards declare them, so that both always agree.
 """
@@ -25,11 +25,14 @@ __all__ = [
     "GRANTS",
     "MUTUAL_TLS",
     "SCHEMES",
+    "VISIBILITIES",
     "list_accepted",
     "allows_anonymous",
     "check",
+    "check_visibility",
     "is_scope",
     "is_listed",
+    "is_shared",
     "open_to_anybody",
     "requirements",
     "sample_header",
@@ -41,6 +44,8 @@ BEARER, API_KEY, BASIC, MUTUAL_TLS = "bearer", "apiKey", "basic", "mutualTLS"
 SCHEMES = (BEARER, API_KEY, BASIC, MUTUAL_TLS)
 #: Callers that may use an agent: all accepted ones, or those with a grant.
 GRANTS = ("open", "listed")
+#: The tasks that a caller sees: its own, or those of its whole tenant.
+VISIBILITIES = ("own", "tenant")
 #: Path of the discovery document of OpenID providers, below their issuer (OIDC Discovery §4).
 DISCOVERY = "/.well-known/openid-configuration"
 #: The syntax of a scope (RFC 6749 §3.3).
@@ -99,6 +104,11 @@ def is_listed(agent: Agent) -> bool:
 @functools.cache
 def _grants() -> str:
     return str(conf.GRANTS)
+
+
+def is_shared(agent: Agent) -> bool:
+    """Return whether the callers of a tenant share the tasks of this agent."""
+    return (agent.visibility or conf.VISIBILITY) == "tenant"
 
 
 def requirements(agent: Agent, scopes: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -172,6 +182,17 @@ def check(agent: Agent) -> Iterable[CheckMessage]:
             hint="A2A_API_KEYS=1, A2A_JWT_ISSUER, A2A_BASIC=1 and A2A_MTLS_PEERS switch them on.",
             obj=where,
             id="a2a_tasks.W020",
+        )
+
+
+def check_visibility(agent: Agent) -> Iterable[CheckMessage]:
+    """Yield the mistakes in the visibility of an agent."""
+    if agent.visibility not in ("", *VISIBILITIES):
+        yield Error(
+            f"visibility is {agent.visibility!r}",
+            hint=f"It is one of {', '.join(map(repr, VISIBILITIES))}.",
+            obj=f"{type(agent).__module__}.{type(agent).__qualname__}",
+            id="a2a_tasks.E040",
         )
 
 

@@ -1,32 +1,47 @@
 """Durable steps: their results are stored, so that they are not repeated when the process of the turn dies.
 
 A journal belongs to one turn and its event loop. The subclass of the host (execution/journal) keeps results in the
-store. docs/agents.md is the guide.
+store. docs/agents/steps.md is the guide.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
+import logging
+import re
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
+from a2a_tasks.agents.author_errors import keepable
+from a2a_tasks.agents.faults import CallRefused
 from a2a_tasks.agents.later import begin_on
 from a2a_tasks.agents.usage import UsageReport, begin_step, unwrap
+from a2a_tasks.agents.wanted_call import WantedCall
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.soundness import check_kept
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.telemetry import tracing
 from a2a_tasks.telemetry.step_span import note_replay, step_span
 
-__all__ = ["DurableStep", "Journal"]
+__all__ = ["FAILED", "FAILURES", "DurableStep", "Journal"]
 
 T = TypeVar("T")
 #: Longest name of a step, in characters.
 MAX_NAME_LENGTH = 200
+#: The logger of steps that raise, and the form of its lines. They count as lines of the agent, since the log of a run
+#: takes no lines of the host's own.
+FAILURES = "a2a.steps"
+FAILED = re.compile(r"step (.+) failed after (\d+\.\d{3}) s: (.*)", re.DOTALL)
+_failures = logging.getLogger(FAILURES)
+#: Longest text of an exception in such a line, in characters.
+MAX_FAULT_LENGTH = 500
+#: A wait for a budget in memory looks again after POLL_SECONDS, and later after this many of them.
+PATIENCE = 5
 
 
 class Journal:
@@ -42,11 +57,19 @@ class Journal:
     #: Number of waits under way.
     waiting = 0
 
-    def __init__(self, results: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, results: Mapping[str, Any] | None = None, *, answers: Mapping[str, Any] | None = None
+    ) -> None:
         #: Results as JSON, of this attempt and of earlier ones.
         self.results = {name: as_json(name, result) for name, result in (results or {}).items()}
         #: The usage of models that the agent has reported in this attempt.
         self.reports: list[UsageReport] = []
+        #: The answers of other agents to calls, for tests: content, or a whole `CallAnswer`, by the slug of the agent.
+        self._answers = dict(answers or {})
+        self._called: list[WantedCall] = []
+        #: The calls for which the agent waits, by name, with the time at which each wait ends.
+        self.awaited: dict[str, float] = {}
+        self._call_waits = 0
         self._begun: set[str] = set()
         #: The steps that wait for a budget: before their work, and before or within it.
         self._held: set[str] = set()
@@ -72,7 +95,7 @@ class Journal:
         """Return whether budgets allow more work in this step. Raises the reason why the agent may spend no more.
 
         If they do not and the agent `waits`, operators are asked, and the run is parked if it `parks`. `idle`: nothing
-        of the agent goes on meanwhile.
+        of the agent goes on meanwhile. An agent that does not wait learns whether its last report left something.
         """
         return True
 
@@ -81,14 +104,16 @@ class Journal:
         mine = (self._waits_in, self._held) if is_held else (self._waits_in,)
         for names in mine:
             names.add(name)
+        count = 0
         try:
-            while not await self.look_at_budgets(  # noqa: ASYNC110 - operators decide elsewhere
+            while not await self.look_at_budgets(
                 name,
                 waits=True,
                 parks=is_held and self._under_way <= self._held,
                 idle=self._under_way <= self._waits_in,
             ):
-                await asyncio.sleep(float(conf.POLL_SECONDS))
+                count += 1
+                await _sleep_until_multiple(float(conf.POLL_SECONDS) * min(count, PATIENCE))
             self._overdrawn.clear()
         finally:
             for names in mine:
@@ -109,13 +134,21 @@ class Journal:
     async def confirm(self, step: str = "") -> None:
         """Wait until all that was reported in a step is stored. Raises the reason why the agent may spend no more.
 
-        If a budget has nothing left, an agent with steps may end this one, and is parked before the next. With another
-        report before that, and without steps, it waits here, since its calls would be repeated.
+        The first report after which a budget has nothing left stops nobody, since it may be the last one. An agent with
+        steps is stopped, or parked, before the next one. With another report before that, and without steps, it waits
+        here, since its calls would be repeated.
         """
-        if not self._begun or step in self._overdrawn:
-            await self._pass_budgets(step, is_held=False)
-        elif not await self.look_at_budgets(step, waits=False):
-            self._overdrawn.add(step)
+        await self.admit_next(step, parks=False)
+
+    async def admit_next(self, name: str, *, parks: bool) -> None:
+        """Wait until budgets allow more work, if some has begun since they had nothing left.
+
+        It is for agents that may have nothing more to do. Raises the reason why the agent may spend no more.
+        """
+        if name in self._overdrawn:
+            await self._pass_budgets(name, is_held=parks)
+        elif not await self.look_at_budgets(name, waits=False):
+            self._overdrawn.add(name)
 
     async def clock(self) -> float:
         """Return the seconds since the epoch, by a clock that all attempts share."""
@@ -125,8 +158,10 @@ class Journal:
         """Wait in memory."""
         await asyncio.sleep(seconds)
 
-    async def park(self, name: str, until: float, awaits: int | None = None) -> None:
-        """Park the run in a step until a time or until the task with this key ends, and stop the agent.
+    async def park(
+        self, name: str, until: float, awaits: int | None = None, calls: Sequence[str] = ()
+    ) -> None:
+        """Park the run in a step until a time, or until the task with this key or all these calls have ended; stop the agent.
 
         Returns if the run cannot be parked now.
         """
@@ -135,10 +170,73 @@ class Journal:
         """Return the key and state of a task that the caller may see; None = there is none. In tests all have completed."""
         return 0, TaskState.COMPLETED.value
 
+    async def begin_call(self, call: WantedCall) -> str | float:
+        """Let the host accept a call; return the result of its step, or the seconds to wait until the next try.
+
+        Raises CallRefused. In tests the answers are those that the journal was given.
+        """
+        if call.agent not in self._answers:
+            raise CallRefused(f"There is no agent {call.agent}.")
+        self._called.append(call)
+        ids = {"task": f"task of {call.name}", "context": f"context of {call.name}"}
+        begun = {**ids, "key": len(self._called) - 1, "until": await self.clock() + call.seconds}
+        self.results[call.name] = write(begun).decode()
+        return self.results[call.name]
+
+    async def look_at_calls(self, keys: Sequence[int]) -> dict[int, str]:
+        """Return the states of tasks by their keys."""
+        return dict.fromkeys(keys, TaskState.COMPLETED.value)
+
+    async def read_answer(self, key: int, *, cancels: bool) -> dict[str, Any]:
+        """Return the answer of the task with this key as `CallAnswer` has it; if it `cancels`, the task is cancelled first."""
+        call = self._called[key]
+        given = self._answers[call.agent]
+        said = [{"text": given}] if isinstance(given, str) else given
+        artifacts = [{"artifactId": "answer", "parts": said}]
+        ids = {"task_id": f"task of {call.name}", "context_id": f"context of {call.name}"}
+        return {**ids, "state": TaskState.COMPLETED.value, "artifacts": artifacts}
+
+    async def follow(self, keys: Collection[int], asking: Collection[int], seconds: float) -> None:
+        """Wait in memory until all these tasks have ended, or ask if they are among those `asking`; at most so many seconds."""
+        await self.pause(seconds)
+
+    @property
+    def may_wait(self) -> bool:
+        """True while the agent may wait in memory for other tasks; else it is parked at once."""
+        return True
+
+    def lend_slot(self, *, in_thread: bool) -> AbstractContextManager[None]:
+        """Let another run have the slot, and the thread in which the agent waits, as long as the block lasts."""
+        return contextlib.nullcontext()
+
+    def is_alone(self, name: str) -> bool:
+        """Return whether the agent does nothing beside the step of this name."""
+        return not self.waiting and self._under_way <= {name}
+
     @property
     def is_idle(self) -> bool:
         """True if the agent is in one wait and in no step."""
         return self.waiting == 1 and not self._under_way
+
+    @contextlib.contextmanager
+    def await_calls(self, until: Mapping[str, float]) -> Iterator[None]:
+        """Note that the agent waits for these calls, each until a time, as long as the block lasts."""
+        self.waiting += 1
+        self._call_waits += 1
+        self.awaited |= until
+        try:
+            yield
+        finally:
+            self.waiting -= 1
+            self._call_waits -= 1
+            for name in until:
+                self.awaited.pop(name, None)
+
+    async def park_for_calls(self) -> None:
+        """Park the run until all calls have ended for which the agent waits. Returns if it does something else, too."""
+        calls = list(self.awaited)
+        if self.parks and calls and self.waiting == self._call_waits and not self._under_way:
+            await self.park(calls[-1], min(self.awaited.values()), calls=calls)
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         """Call a synchronous function of an asynchronous agent."""
@@ -214,7 +312,7 @@ class DurableStep:
             try:
                 if not self._is_done:
                     await self._journal.admit(self.name)
-                with step_span(self.name) as span, begin_step(self.name):
+                with step_span(self.name) as span, begin_step(self.name), _log_failure(self.name):
                     kept = as_json(self.name, await self._call())
                     tracing.content(span, "output.value", kept)
                 await self._journal.keep(self.name, kept)
@@ -237,7 +335,7 @@ class DurableStep:
             try:
                 if not self._is_done:
                     self._wait(lambda: self._journal.admit(self.name))
-                with step_span(self.name) as span, begin_step(self.name):
+                with step_span(self.name) as span, begin_step(self.name), _log_failure(self.name):
                     kept = result = as_json(self.name, self._call_here())
                     tracing.content(span, "output.value", kept)
                 self._wait(lambda: self._journal.keep(self.name, result))
@@ -254,6 +352,24 @@ class DurableStep:
         return self._journal.wait(self._loop, work)
 
 
+@contextlib.contextmanager
+def _log_failure(name: str) -> Iterator[None]:
+    """Log a step that raises in the log of its run, where the console finds it: nothing of it is stored otherwise."""
+    began = time.monotonic()
+    try:
+        yield
+    except Exception as fault:
+        what = f"{type(fault).__name__}: {fault}"[:MAX_FAULT_LENGTH]
+        _failures.info("step %s failed after %.3f s: %s", name, time.monotonic() - began, what)
+        raise
+
+
+async def _sleep_until_multiple(seconds: float) -> None:
+    """Sleep until the next multiple of these seconds: all that wait on a machine ask the database together."""
+    now = asyncio.get_running_loop().time()
+    await asyncio.sleep(seconds - now % seconds)
+
+
 def check_name(name: str) -> None:
     """Check the name of a step. Raises ValueError."""
     if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
@@ -261,6 +377,5 @@ def check_name(name: str) -> None:
 
 
 def as_json(name: str, result: Any) -> str:
-    """Return the result of a step as JSON. Raises TypeError for values that do not survive JSON unchanged."""
-    check_kept(f"the result of step {name!r}", result)
-    return write(result).decode()
+    """Return the result of a step as JSON (`keepable`). Raises TypeError for values of types that JSON does not have."""
+    return write(keepable(f"the result of step {name!r}", result)).decode()

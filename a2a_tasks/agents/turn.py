@@ -13,21 +13,23 @@ from secrets import token_hex
 from typing import Any, TypeVar
 
 from aiohttp import ClientSession
+from django.utils.datastructures import CaseInsensitiveMapping
 
 from a2a_tasks.agents.author_errors import Unused
-from a2a_tasks.agents.content import Content, data, parts
+from a2a_tasks.agents.calls import Call, CallAnswer, Gather, want
 from a2a_tasks.agents.conversation import Conversation
-from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate, ToolEvent
+from a2a_tasks.agents.emission import Chunk, Content, Reply, StatusUpdate, ToolEvent, data, parts
 from a2a_tasks.agents.faults import AgentError
-from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.http import open_session
 from a2a_tasks.agents.later import Later, is_running_here
-from a2a_tasks.agents.secrets import Secrets, check_names
+from a2a_tasks.agents.mcp import McpTools, find_server
+from a2a_tasks.agents.sources import Files, Secrets, check_names
 from a2a_tasks.agents.steps import DurableStep, Journal
 from a2a_tasks.agents.usage import CURRENCY, make_report
 from a2a_tasks.agents.waits import Sleep, TaskWait
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.forms import FORM, UnfitAnswer, find_fault, find_form, read_answer
+from a2a_tasks.protocol.soundness import mend
 from a2a_tasks.protocol.values import UNSET, Message, Part, Task, TaskState
 
 __all__ = ["AgentError", "ArtifactWriter", "Later", "Turn"]
@@ -74,8 +76,11 @@ class Turn:
         memory: dict[str, Any],
         attempt: int = 1,
         accepted_output_modes: tuple[str, ...] = (),
+        return_immediately: bool = False,
+        history_length: int | None = None,
         metadata: Mapping[str, Any] | None = None,
         extensions: tuple[str, ...] = (),
+        headers: Mapping[str, str] | None = None,
         by_operator: bool = False,
         journal: Journal | None = None,
         files: Files | None = None,
@@ -104,19 +109,26 @@ class Turn:
         self.attempt = attempt
         #: Media types that the client prefers, in its order; empty = no preference.
         self.accepted_output_modes = accepted_output_modes
+        #: True if the client does not wait for the answer to its send.
+        self.return_immediately = return_immediately
+        #: The most messages of the history that the client wants in the answer; None = all.
+        self.history_length = history_length
         #: The request's own metadata.
         self.metadata = dict(metadata or {})
         #: URIs of the extensions in force.
         self.extensions = extensions
+        #: The request's headers that the agent names in `forwarded_headers`; upper and lower case are the same.
+        self.headers: Mapping[str, str] = CaseInsensitiveMapping(headers or {})
         #: True if an operator of the host sent this message, in the caller's place.
         self.by_operator = by_operator
         #: The source of the ids of streams without a name, which every attempt must continue under the same id.
-        self._seed, self._streams = seed, 0
+        self._seed, self._unnamed = seed, 0
         self._cancelled = False
         self._journal = journal or Journal()
         self._files = files or Files()
         self._secrets = secrets or Secrets()
         self._session: ClientSession | None = None
+        self._mcp: dict[str, McpTools] = {}
         #: Values from the methods below, until they are yielded or awaited.
         self._unused = Unused()
         #: The generator that yielded the last value; its `file:line` if it runs in another process.
@@ -133,7 +145,7 @@ class Turn:
     @property
     def text(self) -> str:
         """Return the text of the message: its text parts, joined by line breaks."""
-        return "\n".join(part.text for part in self.parts if part.text is not UNSET)
+        return "\n".join([part.text for part in self.message.parts if part.text is not UNSET])
 
     @property
     def cancelled(self) -> bool:
@@ -155,6 +167,17 @@ class Turn:
         if self._session is None:
             self._session = open_session()
         return self._session
+
+    def mcp(self, server: str) -> McpTools:
+        """Return the tools of an MCP server: `await turn.mcp("github").call_tool("create_issue", {"title": "x"})`.
+
+        Operators declare servers and their credentials (A2A_MCP_SERVERS); calls pass the guard of `turn.http`. Raises
+        AgentError if there is no such server for the tenant of the caller.
+        """
+        if server not in self._mcp:
+            found = find_server(server, tenant=self.caller.tenant)
+            self._mcp[server] = McpTools(found, self._journal, self.history.loop)
+        return self._mcp[server]
 
     async def _close(self) -> None:
         """Close the connections of the agent."""
@@ -181,7 +204,7 @@ class Turn:
         """Sleep; the seconds count from the call in the first attempt: `await turn.sleep(60)`, or `.now()` in a thread.
 
         `seconds` may also be the moment of waking, a datetime with a time zone. During a long sleep the run is parked: it
-        holds no slot, and `run` is called again at the end of the sleep (docs/agents.md).
+        holds no slot, and `run` is called again at the end of the sleep (docs/agents/steps.md).
         """
         sleep = Sleep(self._journal, self.history.loop, name, seconds, self._unused.note_use)
         return self._unused.watch(sleep, "await turn.sleep(...)")
@@ -201,6 +224,45 @@ class Turn:
         wait = TaskWait(agent, task_id, *about, self._unused.note_use)
         return self._unused.watch(wait, "await turn.wait_for(...)")
 
+    def call(
+        self,
+        agent: str,
+        *content: Content,
+        name: str = "",
+        to: CallAnswer | None = None,
+        context: str = "",
+        seconds: float = 86_400,
+        questions: str = "relay",
+        at_end: str = "cancel",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Call:
+        """Call another agent of the host: `answer = await turn.call("billing", "Refund order 7")`, or `.now()` in a thread.
+
+        Its task runs as the caller of this one, and is begun once, even if processes die. `to` is an answer to continue,
+        `context` the name of a conversation with that agent which lasts. A question of the agent goes to the client, or
+        with `questions="return"` is the answer. When this turn ends, or `seconds` are over, a task that goes on is
+        cancelled, unless `at_end` is "leave". Returns a CallAnswer, whatever became of the task. Raises CallRefused if
+        nothing was begun, and ValueError for a name that this turn has used already.
+        """
+        wanted = want(
+            agent,
+            content,
+            to=to,
+            name=name,
+            context=context,
+            seconds=seconds,
+            questions=questions,
+            at_end=at_end,
+            metadata=metadata,
+        )
+        call = Call(self._journal, self.history.loop, wanted, self._unused.note_use)
+        return self._unused.watch(call, "await turn.call(...)")
+
+    def gather(self, *calls: Call) -> Gather:
+        """Make several calls at once, and wait until all are answered: `a, b = await turn.gather(turn.call(...), turn.call(...))`."""
+        gather = Gather(self._journal, self.history.loop, calls, self._unused.note_use)
+        return self._unused.watch(gather, "await turn.gather(...)")
+
     def usage(
         self,
         *,
@@ -208,6 +270,7 @@ class Turn:
         input_tokens: int = 0,
         output_tokens: int = 0,
         cached_tokens: int = 0,
+        cache_write_tokens: int = 0,
         requests: int = 1,
         cost: float | Decimal | None = None,
         currency: str = CURRENCY,
@@ -226,6 +289,7 @@ class Turn:
             input_tokens=input_tokens,
             output_tokens=output_tokens,
             cached_tokens=cached_tokens,
+            cache_write_tokens=cache_write_tokens,
         )
         if spent is not None:
             self._journal.report(spent)
@@ -315,6 +379,7 @@ class Turn:
         """
         said = parts(content)
         if form is not None:
+            form = mend(form)
             if fault := find_fault(form):
                 raise AgentError(f"The form of the agent's question is wrong: {fault}")
             said = (*said, data({"form": form}))
@@ -332,8 +397,12 @@ class Turn:
         async def find() -> dict[str, Any] | None:
             *earlier, message = await self.history
             form = find_form(earlier[-1]) if earlier else None
-            with contextlib.suppress(UnfitAnswer):
-                return None if form is None else read_answer(form, message.parts)
+            if form is None:
+                return None
+            with contextlib.suppress(
+                UnfitAnswer
+            ):  # in a thread: to compare a large answer takes a while
+                return await asyncio.to_thread(read_answer, form, message.parts)
             return None
 
         return Later(find, self.history.loop)
@@ -386,7 +455,7 @@ class Turn:
     ) -> Chunk:
         """Return a whole artifact."""
         artifact = Chunk(
-            artifact_id=id or name or token_hex(8),
+            artifact_id=id or name or self._name(),
             parts=parts(content),
             last=True,
             name=name,
@@ -395,6 +464,12 @@ class Turn:
             extensions=tuple(extensions),
         )
         return self._unused.watch(artifact, "yield turn.artifact(...)")
+
+    def _name(self) -> str:
+        """Return the id of the next artifact without a name. Each attempt gives it the same id, so that a later one replaces it."""
+        self._unnamed += 1
+        made = f"{self._seed}/{self._unnamed}" if self._seed else token_hex(8)
+        return sha256(made.encode()).hexdigest()[:16]
 
     def stream(
         self,
@@ -406,10 +481,8 @@ class Turn:
         extensions: Sequence[str] = (),
     ) -> ArtifactWriter:
         """Return a writer for an artifact in pieces."""
-        self._streams += 1
-        made = f"{self._seed}/{self._streams}" if self._seed else token_hex(8)
         return ArtifactWriter(
-            id or name or sha256(made.encode()).hexdigest()[:16],
+            id or name or self._name(),
             self._unused,
             name=name,
             description=description,

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from a2a_tasks.protocol.soundness import mend
+
 __all__ = [
     "OTHERS",
     "ModelUsage",
@@ -49,8 +51,9 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     requests: int = 1
     input_tokens: int = 0
     output_tokens: int = 0
-    #: Those of the input tokens that the model had in its cache.
+    #: Those of the input tokens that the model had in its cache, and those that it has written to it.
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
     #: None = unknown.
     cost: Decimal | None = None
     #: The currency of the cost: three capital letters (ISO 4217).
@@ -67,6 +70,7 @@ class ModelUsage(msgspec.Struct, rename="camel", omit_defaults=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
     cost: float | None = None
     currency: str = ""
 
@@ -86,6 +90,7 @@ def begin_step(name: str) -> Iterator[None]:
 
 def make_report(model: Any, cost: Any, currency: Any, **counts: Any) -> UsageReport | None:
     """Return the report of these figures; None if they cannot be true, and then the log of the run says why."""
+    model = mend(model)
     faults = [f"{name}={value!r}" for name, value in counts.items() if not _is_count(value)]
     if not _is_cost(cost):
         faults.append(f"cost={cost!r}")
@@ -96,6 +101,13 @@ def make_report(model: Any, cost: Any, currency: Any, **counts: Any) -> UsageRep
     if faults:
         logger.warning("turn.usage: not counted, because of %s", ", ".join(faults)[:1000])
         return None
+    cached = counts.get("cached_tokens", 0) + counts.get("cache_write_tokens", 0)
+    if cached > counts.get("input_tokens", 0):
+        logger.warning(
+            "turn.usage: %d tokens of a cache are more than the %d input tokens, which should include them",
+            cached,
+            counts.get("input_tokens", 0),
+        )
     exact = None if cost is None else Decimal(str(cost))
     return UsageReport(
         id=uuid.uuid4(), step=_step.get(), model=model, cost=exact, currency=currency, **counts

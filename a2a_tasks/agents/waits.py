@@ -62,21 +62,23 @@ class _Wait(ABC, Generic[T]):
             return length.timestamp() if isinstance(length, datetime.datetime) else now + length
 
         until = await DurableStep(journal, self._loop, self._name, compute_wake_time)
+        if isinstance(length, datetime.datetime):  # a moment is the same after the clock was set
+            until = length.timestamp()
         journal.waiting += 1
         try:
-            return await self._rest(now, until, parks=parks)
+            return await self._rest(now, until, parks=parks, alone=alone)
         finally:
             journal.waiting -= 1
 
     @abstractmethod
-    async def _rest(self, now: float, until: float, *, parks: bool) -> T:
+    async def _rest(self, now: float, until: float, *, parks: bool, alone: bool) -> T:
         """Wait from now until a time of the clock."""
 
 
 class Sleep(_Wait[None]):
     """A wait for a time."""
 
-    async def _rest(self, now: float, until: float, *, parks: bool) -> None:
+    async def _rest(self, now: float, until: float, *, parks: bool, alone: bool) -> None:
         # While the agent does something else, look again from time to time.
         journal, short = self._journal, float(conf.PARK_SECONDS)
         while parks and until - now > short:
@@ -95,10 +97,11 @@ class TaskWait(_Wait[TaskState]):
         super().__init__(*about)
         self._agent, self._task_id = agent, task_id
 
-    async def _rest(self, now: float, until: float, *, parks: bool) -> TaskState:
+    async def _rest(self, now: float, until: float, *, parks: bool, alone: bool) -> TaskState:
         name, state = f"{self._name}: state", ""
         if name not in self._journal.results:
-            state = await self._look(now, until, parks=parks)
+            with self._journal.lend_slot(in_thread=alone):
+                state = await self._look(now, until, parks=parks)
 
         async def get_state() -> str:
             return state
@@ -116,8 +119,9 @@ class TaskWait(_Wait[TaskState]):
             key, state = found
             if TaskState(state) in TERMINAL | INTERRUPTED or now >= until:
                 return state
-            if parks and now >= patient_from and journal.is_idle:
+            patience = patient_from - now
+            if parks and (patience <= 0 or not journal.may_wait) and journal.is_idle:
                 await journal.park(self._name, until, key)
-            pause = short if now >= patient_from else float(conf.POLL_SECONDS)
-            await journal.pause(min(pause, until - now))
+            pause = patience if patience > 0 else short
+            await journal.follow([key], [key], min(pause, until - now))
             now = await journal.clock()

@@ -34,6 +34,12 @@ class Action(StrEnum):
         "task.run_again",
         "an operator ran an ended task again: that task; the detail names the new one",
     )
+    BULK_BEGIN = (
+        "bulk.begin",
+        "an action on many tasks was begun: the job; the detail has the filters",
+    )
+    BULK_STOP = "bulk.stop", "an action on many tasks was stopped: the job"
+    VIEW_SAVE = "view.save", "a user saved or removed a view of a list: its name"
     TASK_EXPORT = "task.export", "a list of tasks was exported: nothing; the detail has its filters"
     TASK_CANCEL = "task.cancel", "a task was cancelled: the task"
     TASK_PURGE = "task.purge", "retention removed a task and its data: the task"
@@ -52,6 +58,7 @@ class Action(StrEnum):
     )
     RECEIVER_ENABLE = "receiver.enable", "a receiver was enabled: its number"
     RECEIVER_DISABLE = "receiver.disable", "a receiver was disabled: its number"
+    RECEIVER_TEST = "receiver.test", "a test event was sent to a receiver: its number"
     SECRETS_RESEAL = "secrets.reseal", "stored secrets were sealed anew: nothing; the detail counts"
     KEY_CREATE = "key.create", "an API key was made: its prefix"
     KEY_ROTATE = "key.rotate", "an API key got a new secret: its prefix"

@@ -19,9 +19,9 @@ from a2a_tasks.access.authentication import catalogue
 from a2a_tasks.agents import Agent
 from a2a_tasks.agents.registry import has_listed
 from a2a_tasks.agents.security import is_listed
+from a2a_tasks.bindings.door import RequestContext, load_dialect
 from a2a_tasks.bindings.errors import headers_of, to_a2a_error
 from a2a_tasks.bindings.http import JSON, Headers, Request, Send, respond
-from a2a_tasks.bindings.negotiation import RequestContext, load_dialect
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.cards import make_card
 from a2a_tasks.protocol import rest
@@ -32,7 +32,7 @@ from a2a_tasks.protocol.versions import SUPPORTED
 from a2a_tasks.signatures import ring
 from a2a_tasks.signatures.ring import Seal
 
-__all__ = ["serve_card", "serve_catalogue"]
+__all__ = ["etag_of", "is_unchanged", "make_cache_headers", "serve_card", "serve_catalogue"]
 
 #: Cards change with a deployment, and a deployment starts a new process.
 LAST_MODIFIED = email.utils.formatdate(time.time(), usegmt=True).encode()
@@ -59,7 +59,12 @@ def _form(visit: RequestContext, name: str) -> str:
 def _card(agent: Agent, base_url: str, form: str, seal: Seal) -> tuple[bytes, bytes]:
     """Return the bytes of a card and their ETag, equal in every process with this seal: signatures are not random."""
     body = write(make_card(agent, base_url, form, seal))
-    return body, b'"' + hashlib.sha256(body).hexdigest()[:32].encode() + b'"'
+    return body, etag_of(body)
+
+
+def etag_of(body: bytes) -> bytes:
+    """Return the ETag of a body, the same in every process."""
+    return b'"' + hashlib.sha256(body).hexdigest()[:32].encode() + b'"'
 
 
 @receiver(setting_changed)
@@ -67,14 +72,15 @@ def _forget(**_: Any) -> None:
     _card.cache_clear()
 
 
-def _make_cache_headers(*vary: str, private: bool) -> Headers:
+def make_cache_headers(*vary: str, private: bool) -> Headers:
     """Return the cache headers: any cache may keep the answer or, if callers get different ones, only a private one."""
     names = [*vary, "Authorization", str(conf.API_KEY_HEADER)] if private else vary
     headers: Headers = [(b"cache-control", (b"private, " if private else b"public, ") + MAX_AGE)]
     return [*headers, (b"vary", ", ".join(names).encode())] if names else headers
 
 
-def _is_unchanged(request: Request, etag: bytes) -> bool:
+def is_unchanged(request: Request, etag: bytes) -> bool:
+    """Return whether the client has the body with this ETag (RFC 9110 §13.1.2)."""
     etags = [tag.strip().removeprefix("W/") for tag in request.header("if-none-match").split(",")]
     return etag.decode() in etags or etags == ["*"]
 
@@ -97,9 +103,9 @@ async def serve_card(visit: RequestContext, send: Send, name: str) -> None:
     headers = [
         (b"etag", etag),
         (b"last-modified", LAST_MODIFIED),
-        *_make_cache_headers("A2A-Version", "Accept", private=is_listed(visit.agent)),
+        *make_cache_headers("A2A-Version", "Accept", private=is_listed(visit.agent)),
     ]
-    if _is_unchanged(request, etag):
+    if is_unchanged(request, etag):
         await respond(send, 304, b"", headers)
     else:
         await respond(send, 200, body, headers)
@@ -117,4 +123,4 @@ async def serve_catalogue(request: Request, send: Send) -> None:
         error = to_a2a_error(fault)
         await respond(send, error.http_status, rest.error_body(error), headers_of(error))
         return
-    await respond(send, 200, body, _make_cache_headers(private=has_listed()))
+    await respond(send, 200, body, make_cache_headers(private=has_listed()))

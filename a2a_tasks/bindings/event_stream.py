@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
-from a2a_tasks.bindings.consumer import LastingHttpConsumer
-from a2a_tasks.bindings.http import NOSNIFF, Headers, Request, Send
+from channels.generic.http import AsyncHttpConsumer
+
+from a2a_tasks import process_lifetime
+from a2a_tasks.bindings.http import NOSNIFF, Headers, Receive, Request, Scope, Send
 from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import ON, failpoint
 from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.errors import A2AError, InternalError
+from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.protocol.sse import FAREWELL, KEEP_ALIVE, error_frame, frame, write_gap
 from a2a_tasks.streaming.stream import EventStream
 
 __all__ = ["STREAM_HEADERS", "Envelope", "send_stream"]
 
 logger = logging.getLogger(__name__)
+#: Bytes after which the next events are read only when the client has read these: else both would wait for it.
+MUCH = 64 * 1024
 STREAM_HEADERS: Headers = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
@@ -40,32 +46,80 @@ def _gap(stream: EventStream) -> Headers:
     return [(b"a2a-events-removed-before", b"%d" % stream.removed)] if stream.removed else []
 
 
-class EventStreamConsumer(LastingHttpConsumer):
-    """The stream of one client."""
+class EventStreamConsumer(AsyncHttpConsumer):  # type: ignore[misc]
+    """The stream of one client; it notices at once when the client disconnects.
+
+    Channels' own AsyncHttpConsumer awaits `handle` where it should listen, so it notices a disconnect only after the
+    response, and every message costs a switch to a thread for database connections. Here the response and a listener
+    are two tasks; the first to end ends the other. No thread and no database connection is held meanwhile.
+    """
 
     stream: EventStream
     dialect: Dialect
     envelope: Envelope
     extra_headers: Headers
 
-    async def begin(self) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope, self.base_send = scope, send
+        self._begun = self._told = False
+        loop = asyncio.get_running_loop()
+        response = asyncio.create_task(self._respond())
+        departure = asyncio.create_task(self._departure(receive))
+        forget = process_lifetime.on_drain(lambda: loop.call_soon_threadsafe(self._tell, response))
+        try:
+            await asyncio.wait({response, departure}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            forget()
+            await self._end(response, departure)
+
+    def _tell(self, response: asyncio.Task[bool]) -> None:
+        """Handle the drain: interrupt a response that has begun; let another one begin first, so that its client gets it."""
+        self._told = True
+        if self._begun:
+            response.cancel()
+
+    async def _respond(self) -> bool:
+        """Send the response; return False if the drain began before its rest was sent."""
+        await self._begin()
+        self._begun = True
+        if self._told:
+            return False
+        await self._go_on()
+        return True
+
+    async def _end(self, response: asyncio.Task[bool], departure: asyncio.Task[None]) -> None:
+        gone, whole = departure.done(), False
+        departure.cancel()
+        response.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            whole = await response
+        await self.stream.close()
+        if self._begun and not whole and not gone:
+            # A draining process ends the response properly, so that the client reconnects.
+            with contextlib.suppress(Exception):
+                await self.send_body(FAREWELL)
+
+    @staticmethod
+    async def _departure(receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    async def _begin(self) -> None:
+        """Send what the client needs for a new try: the headers and the first items."""
         headers = [*STREAM_HEADERS, NOSNIFF, *self.extra_headers, *_gap(self.stream)]
         await self.send_headers(status=200, headers=headers)
         async with self._report_errors():
             await self._send_first()
 
-    async def go_on(self) -> None:
+    async def _go_on(self) -> None:
+        """Send the rest, to the end. Cancelled when the client leaves or the process drains."""
         async with self._report_errors():
-            await self._send_rest()
+            async for events in self.stream.batches(float(conf.KEEPALIVE_SECONDS)):
+                if events is None:
+                    await self._send_first()
+                else:
+                    await self._send_frames(self._write(events))
         await self.send_body(b"")
-
-    async def _send_rest(self) -> None:
-        async for events in self.stream.batches(float(conf.KEEPALIVE_SECONDS)):
-            if events is None:
-                await self._send_first()
-                continue
-            frames = [self._frame(e.number, self.stream.encode(self.dialect, e)) for e in events]
-            await self._send_frames(b"".join(frames))
 
     @contextlib.asynccontextmanager
     async def _report_errors(self) -> AsyncIterator[None]:
@@ -77,9 +131,6 @@ class EventStreamConsumer(LastingHttpConsumer):
             await self.send_body(frame, more_body=True)
             await self.stream.close()  # nothing follows
 
-    async def farewell(self) -> None:
-        await self.send_body(FAREWELL)
-
     async def _send_first(self) -> None:
         """Send the first bytes at once, also to a client that resumes and has no new events yet."""
         items = self.stream.encode_start(self.dialect)
@@ -89,6 +140,10 @@ class EventStreamConsumer(LastingHttpConsumer):
         await self.send_body(b"".join(frames) or KEEP_ALIVE, more_body=True)
         failpoint("stream.began")
 
+    def _write(self, events: Sequence[Recorded]) -> bytes:
+        encode = self.stream.encode
+        return b"".join([self._frame(e.number, encode(self.dialect, e)) for e in events])
+
     async def _send_frames(self, frames: bytes) -> None:
         if ON and frames:
             middle = len(frames) // 2
@@ -96,6 +151,8 @@ class EventStreamConsumer(LastingHttpConsumer):
             failpoint("stream.mid_frame")
             frames = frames[middle:]
         await self.send_body(frames or KEEP_ALIVE, more_body=True)
+        if len(frames) > MUCH:
+            await self.send_body(b"", more_body=True)  # waits until the client has read most of it
 
     def _frame(self, number: int, item: bytes) -> bytes:
         data = self.envelope.opening + item + self.envelope.closing
@@ -106,9 +163,6 @@ class EventStreamConsumer(LastingHttpConsumer):
             logger.error("a stream broke", exc_info=fault)
             fault = InternalError()
         return self.envelope.error(fault)
-
-    async def disconnect(self) -> None:
-        await self.stream.close()
 
 
 async def send_stream(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from django.conf import settings
+from django.core.signals import setting_changed
+from django.dispatch import receiver
 from django.http.request import split_domain_port, validate_host
 
 from a2a_tasks.access.credentials import PEER, Credentials
+from a2a_tasks.agents.security import allows_anonymous
 from a2a_tasks.conf import base_url, conf
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.protocol.errors import InvalidRequest, TooLarge
@@ -27,6 +30,7 @@ __all__ = [
     "Send",
     "list_hosts",
     "is_served",
+    "may_come_by",
     "respond",
     "without_body",
 ]
@@ -83,11 +87,11 @@ class Request:
             repeated=self._repeated,
         )
 
-    @functools.cached_property
+    @property
     def segments(self) -> list[str]:
         """The path's segments below A2A_PREFIX as received, percent-encoded: an id may contain a slash or a colon."""
         raw: bytes = self.scope.get("raw_path") or self.scope["path"].encode()
-        parts = [part for part in raw.split(b"?")[0].decode("latin-1").split("/") if part]
+        parts = list(filter(None, raw.split(b"?")[0].decode("latin-1").split("/")))
         return parts[conf.PREFIX.count("/") :]
 
     @property
@@ -104,7 +108,7 @@ class Request:
     @property
     def media_type(self) -> str:
         """The Content-Type without parameters, in lower case."""
-        return self.header("content-type").partition(";")[0].strip().lower()
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
     def unreadable(self) -> str:
@@ -113,11 +117,11 @@ class Request:
         A body from a browser must be declared as JSON: pages of other sites can send an undeclared one without
         permission.
         """
-        coding = self.header("content-encoding").strip().lower()
+        coding = self.headers.get("content-encoding", "").strip().lower()
         if coding not in {"", "identity"}:
             return coding
         called = self.media_type
-        if not called and self.header("origin"):
+        if not called and self.headers.get("origin"):
             return UNNAMED
         return "" if called in {"", "application/json"} or called.endswith("+json") else called
 
@@ -126,7 +130,7 @@ class Request:
         """The host's own base URL as this client sees it. Raises InvalidRequest for a host that is not allowed."""
         if conf.PUBLIC_URL:
             return base_url()
-        host = self.header("host")
+        host = self.headers.get("host", "")
         if not is_served(host, list_hosts()):
             raise InvalidRequest("This host name is not served here")
         return base_url(
@@ -136,7 +140,7 @@ class Request:
     async def body(self) -> bytes:
         """Return the whole body. Raises TooLarge as soon as the limit is passed, and ClientGone."""
         limit = int(conf.MAX_BODY_BYTES)
-        if _exceeds(self.header("content-length"), limit):
+        if (announced := self.headers.get("content-length")) and _exceeds(announced, limit):
             raise TooLarge(f"The body is larger than {limit} bytes")
         chunks: list[bytes] = []
         size = 0
@@ -152,9 +156,15 @@ class Request:
                 return b"".join(chunks)
 
 
+@functools.cache
 def list_hosts() -> tuple[str, ...]:
     """Return ALLOWED_HOSTS; if it is empty and DEBUG is on, this machine's own names, as in Django."""
     return tuple(settings.ALLOWED_HOSTS) or (LOCAL if settings.DEBUG else ())
+
+
+@receiver(setting_changed)
+def _forget(**_: Any) -> None:
+    list_hosts.cache_clear()
 
 
 @functools.lru_cache(maxsize=64)
@@ -162,6 +172,30 @@ def is_served(host: str, allowed: tuple[str, ...]) -> bool:
     """Return whether a `Host` header, with or without a port, is one of the allowed names (as in ALLOWED_HOSTS)."""
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, allowed)
+
+
+def may_come_by(host: str) -> bool:
+    """Return whether a request with this `Host` header is answered: any name is where callers need credentials.
+
+    Another site may let its name point to this machine (DNS rebinding). A browser here then takes requests of that site's
+    pages for same-origin ones, and only the name distinguishes them. Where callers need credentials, other sites have none.
+    """
+    if not allows_anonymous():
+        return True
+    ours = urlsplit(str(conf.PUBLIC_URL)).hostname or ""
+    return is_served(host, (*list_hosts(), ours))
+
+
+def give_again(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the body already read, and then the further messages."""
+    left = [body]
+
+    async def receive_rest() -> MutableMapping[str, Any]:
+        if left:
+            return {"type": "http.request", "body": left.pop(), "more_body": False}
+        return await receive()
+
+    return receive_rest
 
 
 def without_body(send: Send) -> Send:
@@ -186,7 +220,7 @@ async def respond(
 ) -> None:
     """Send a whole response; it is JSON unless the headers say otherwise."""
     given = [*headers, NOSNIFF]
-    if not any(name == b"content-type" for name, _ in given):
+    if b"content-type" not in dict(given):
         given.append((b"content-type", JSON))
     if status not in {204, 304}:
         given.append((b"content-length", str(len(body)).encode()))

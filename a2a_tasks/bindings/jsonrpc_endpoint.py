@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import NoReturn
 
+from a2a_tasks.bindings.door import RequestContext, load_dialect, present
 from a2a_tasks.bindings.errors import headers_of, to_a2a_error
 from a2a_tasks.bindings.event_stream import STREAM_HEADERS, Envelope, send_stream
-from a2a_tasks.bindings.http import ClientGone, Send, respond
-from a2a_tasks.bindings.negotiation import (
-    NegotiatedRequest,
-    RequestContext,
-    load_dialect,
-    negotiate,
-)
+from a2a_tasks.bindings.http import JSON, NOSNIFF, ClientGone, Headers, Send, respond
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import jsonrpc
 from a2a_tasks.protocol.binding import Binding
@@ -33,7 +29,7 @@ from a2a_tasks.protocol.errors import (
 )
 from a2a_tasks.protocol.sse import error_frame
 
-__all__ = ["serve_jsonrpc"]
+__all__ = ["LongAnswer", "serve_jsonrpc"]
 
 OK = 200
 #: Refusals of the transport keep their HTTP status; all others are 200.
@@ -51,6 +47,62 @@ def _status(fault: A2AError) -> int:
     if isinstance(fault, WrongContentType):
         return 415
     return fault.http_status if isinstance(fault, _TRANSPORT) else OK
+
+
+class LongAnswer:
+    """The answer to one request, which begins before its outcome is known if that takes longer than KEEPALIVE_SECONDS.
+
+    White space before the JSON is its sign of life: httpx, and so the Python SDKs, give up after 5 seconds without a
+    byte. JSON may begin with white space (RFC 8259 §2), and the status of JSON-RPC is 200 whatever comes. HTTP+JSON has
+    no such sign: there the status tells the outcome.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._begun = False
+
+    @contextlib.asynccontextmanager
+    async def signs_of_life(self, headers: Headers) -> AsyncIterator[None]:
+        """Send the headers and white space while the block takes long."""
+        over = asyncio.Event()
+        signs: list[asyncio.Task[None]] = []
+
+        def begin() -> None:
+            signs.append(asyncio.create_task(self._give(headers, over)))
+
+        seconds = float(conf.KEEPALIVE_SECONDS)
+        timer = asyncio.get_running_loop().call_later(seconds, begin) if seconds else None
+        try:
+            yield
+        finally:
+            if timer is not None:
+                timer.cancel()
+            over.set()  # a cancellation could interrupt a send
+            for task in signs:
+                await task
+
+    async def _give(self, headers: Headers, over: asyncio.Event) -> None:
+        while not over.is_set():
+            if not self._begun:
+                self._begun = True
+                await self._begin(headers)
+            await self._send({"type": "http.response.body", "body": b" ", "more_body": True})
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(float(conf.KEEPALIVE_SECONDS)):
+                    await over.wait()
+
+    async def _begin(self, headers: Headers) -> None:
+        ours = [NOSNIFF, (b"content-type", JSON), (b"x-accel-buffering", b"no")]
+        await self._send(
+            {"type": "http.response.start", "status": 200, "headers": [*headers, *ours]}
+        )
+
+    async def respond(self, status: int, body: bytes, headers: Headers) -> None:
+        """Send the outcome. A response that has begun keeps its status and headers."""
+        if self._begun:
+            await self._send({"type": "http.response.body", "body": body})
+        else:
+            await respond(self._send, status, body, headers)
 
 
 class _JsonRpcExchange:
@@ -91,61 +143,65 @@ class _JsonRpcExchange:
             await self.read()
         raise fault
 
-    async def negotiate(self) -> tuple[jsonrpc.JsonRpcCall, NegotiatedRequest]:
+    async def enter(self) -> jsonrpc.JsonRpcCall:
         """Do everything that precedes the decoding of the operation."""
-        if self.visit.request.method != "POST":
+        visit = self.visit
+        if visit.request.method != "POST":
             raise MethodNotAllowed(allow="POST")
-        caller = await self.visit.caller()  # before the body is read
+        caller = await visit.identify()  # before the body is read
         try:
-            version = self.visit.version()
-            if called := self.visit.request.unreadable:
+            version = visit.version()
+            if called := visit.request.unreadable:
                 raise WrongContentType("Send application/json", mediaType=called)
         except A2AError as fault:
             await self.refuse(fault)
         call = await self.read()
         params = call.params if isinstance(call.params, Mapping) else {}
         detection = DetectionInput(method=call.method, params=params, version=version)
-        dialect = self.dialect = await self.visit.detect(by_call, detection, caller)
-        operation = dialect.methods.get(call.method)
-        return call, negotiate(self.visit, dialect, caller, Binding.JSONRPC, operation)
+        dialect = self.dialect = await visit.detect(by_call, detection, caller)
+        visit.enter(dialect, caller, Binding.JSONRPC, dialect.methods.get(call.method))
+        return call
 
     def streams_refusals(self) -> bool:
         """Return whether the client expects an event stream, even for an error."""
         name = self.error_dialect.methods.get(self.method)
         return bool(name and BY_NAME[name].streams and self.error_dialect.features.streams_refusals)
 
-    async def answer(self, send: Send) -> None:
+    async def answer(self, send: Send, plain: LongAnswer) -> None:
         """Execute the operation and send its result."""
-        call, found = await self.negotiate()
-        dialect = found.dialect
+        call = await self.enter()
+        visit, dialect = self.visit, self.visit.dialect
         name = dialect.methods[call.method]
-        result = await self.visit.table[name](dialect.decode(name, call.params), found.call)
         if not BY_NAME[name].streams:
-            body = jsonrpc.result(call.id, dialect.answer(name, found.present(result)))
-            await respond(send, 200, body, found.headers)
+            async with plain.signs_of_life(visit.headers):
+                result = await visit.table[name](dialect.decode(name, call.params), visit.call)
+                shown = dialect.answer(name, present(result, dialect, visit.call))
+                body = jsonrpc.result(call.id, shown)
+            await plain.respond(200, body, visit.headers)
             return
-        self.visit.observed.streams(result)
+        result = await visit.table[name](dialect.decode(name, call.params), visit.call)
+        visit.observed.streams(result)
         envelope = Envelope(
             jsonrpc.begin_result(call.id),
             b"}",
             lambda fault: jsonrpc.error(call.id, dialect.error(fault)),
         )
         await send_stream(
-            self.visit.request,
+            visit.request,
             send,
             result,
             dialect=dialect,
             envelope=envelope,
-            headers=found.headers,
+            headers=visit.headers,
         )
 
 
 async def serve_jsonrpc(visit: RequestContext, send: Send) -> None:
     """Answer one JSON-RPC request to an agent."""
-    exchange = _JsonRpcExchange(visit)
+    exchange, plain = _JsonRpcExchange(visit), LongAnswer(send)
     with visit.observed.by(Binding.JSONRPC, visit.request.headers) as observed:
         try:
-            await exchange.answer(send)
+            await exchange.answer(send, plain)
         except ClientGone as gone:
             observed.note_fault(gone)
         except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
@@ -156,4 +212,4 @@ async def serve_jsonrpc(visit: RequestContext, send: Send) -> None:
             if status == OK and exchange.streams_refusals():
                 body = error_frame(body, named=False)
                 headers = [*headers, *STREAM_HEADERS]
-            await respond(send, status, body, headers)
+            await plain.respond(status, body, headers)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
+from a2a_tasks.bindings.door import RequestContext, load_dialect, present, switches
 from a2a_tasks.bindings.errors import headers_of, to_a2a_error
 from a2a_tasks.bindings.event_stream import Envelope, send_stream
 from a2a_tasks.bindings.http import A2A_JSON, JSON, ClientGone, Request, Send, respond
-from a2a_tasks.bindings.negotiation import RequestContext, load_dialect, negotiate, switches
 from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
-from a2a_tasks.protocol import rest
+from a2a_tasks.protocol import errors, rest
 from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.catalogue import BY_NAME
 from a2a_tasks.protocol.detection import (
@@ -91,34 +91,44 @@ class _RestExchange:
         return (await self.visit.detect(by_route, detection, caller)).rest
 
     async def answer(self, send: Send) -> None:
-        """Execute the operation and send its result."""
-        caller = await self.visit.caller()  # before the body is read
+        """Execute the operation and send its result; an id may end with `%3Asubscribe`, the verb if no task has it."""
+        caller = await self.visit.identify()  # before the body is read
         dialect = self.dialect = await self.detect(caller)
-        match = rest.match(
-            dialect.routes,
-            self.request.method,
-            below_v1(self.visit.mount, self.segments, dialect.code),
-            tenants=dialect.has_tenants,
-        )
-        found = negotiate(self.visit, dialect, caller, Binding.REST, match.operation)
+        segments = below_v1(self.visit.mount, self.segments, dialect.code)
+        try:
+            await self._execute(caller, dialect, segments, send)
+        except errors.TaskNotFound:
+            *_, last = plain = rest.decode_verb(segments)
+            if self.request.method != "GET" or plain == segments or last.endswith(":cancel"):
+                raise
+            await self._execute(caller, dialect, plain, send)
+
+    async def _execute(
+        self, caller: Caller, dialect: Dialect, segments: Sequence[str], send: Send
+    ) -> None:
+        method = self.request.method
+        match = rest.match(dialect.routes, method, segments, tenants=dialect.has_tenants)
+        call = self.visit.enter(dialect, caller, Binding.REST, match.operation)
         query = rest.query_params(self.request.query)
-        reads = self.request.method in {"GET", "DELETE"}
+        reads = method in {"GET", "DELETE"}
         decoded = dialect.decode_route(match, query if reads else await self.read_body(), query)
-        result = await self.visit.table[match.operation](decoded, found.call)
+        result = await self.visit.table[match.operation](decoded, call)
         if BY_NAME[match.operation].streams:
             self.visit.observed.streams(result)
-            envelope = Envelope(b"", b"", lambda fault: dialect.refusal(fault).body)
+            bare = Envelope(b"", b"", lambda fault: dialect.refusal(fault).body)
             await send_stream(
                 self.request,
                 send,
                 result,
                 dialect=dialect,
-                envelope=envelope,
-                headers=found.headers,
+                envelope=bare,
+                headers=self.visit.headers,
             )
             return
-        body = b"{}" if result is None else dialect.answer(match.operation, found.present(result))
-        await respond(send, 200, body, [*found.headers, (b"content-type", self.media_type)])
+        shown = present(result, dialect, call)
+        body = b"{}" if result is None else dialect.answer(match.operation, shown)
+        headers = [*self.visit.headers, (b"content-type", self.media_type)]
+        await respond(send, 200, body, headers)
 
     def refusal(self, fault: A2AError) -> DialectRefusal:
         """Return the answer to an error."""

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 
 from a2a_tasks.agents import Turn, registry
 from a2a_tasks.conf import conf
-from a2a_tasks.execution.run_threads import RunThreads
+from a2a_tasks.execution.agent_call import RunThreads
+from a2a_tasks.execution.slots import AgentKind, SlotLender
+from a2a_tasks.execution.turns import request_of
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import ClaimedRun
 
@@ -31,9 +33,18 @@ class ActiveRun:
 
     def __init__(self, assignment: ClaimedRun, forget: Callable[[ActiveRun], None]) -> None:
         self.assignment, self._forget = assignment, forget
+        #: The data of the request, decoded once for all that need it.
+        self.request = request_of(assignment)
+        #: The agent, if this process has its code.
+        self.agent = registry.find_own(assignment.scope.agent)
+        isolated = assignment.quarantine is Quarantine.PROCESS
+        #: The kind of place that it takes; a run in quarantine has a process of its own.
+        self.kind = AgentKind.LOOP if isolated else AgentKind.of(self.agent)
         self.task: asyncio.Task[None]
         self.turn: Turn | None = None
         self.threads = RunThreads(assignment.scope.agent)
+        #: Lends its slot while it waits for other tasks; set by the runner that carries it.
+        self.lender: SlotLender
         #: True while its last events are written. With them it gives up its lease.
         self.ending = False
         #: True while the park is written. With it the run gives up its lease, unless it may not be parked.
@@ -61,8 +72,7 @@ class ActiveRun:
     @property
     def acts_once(self) -> bool:
         """True if its agent must not act twice."""
-        agent = registry.find_own(self.assignment.scope.agent)
-        return agent is not None and agent.after_crash == "fail"
+        return self.agent is not None and self.agent.after_crash == "fail"
 
     @property
     def acted(self) -> bool:

@@ -12,7 +12,7 @@ from opentelemetry.trace import Link, Span, SpanKind
 
 from a2a_tasks.execution.active_run import ActiveRun
 from a2a_tasks.execution.recorder import Recorder
-from a2a_tasks.execution.turns import RunRequest, read_run_request
+from a2a_tasks.execution.turns import RunRequest
 from a2a_tasks.store.records import ClaimedRun, LeaseLost
 from a2a_tasks.telemetry import tracing
 from a2a_tasks.telemetry.attributes import of_task
@@ -36,7 +36,7 @@ class AttemptSpan:
     def __enter__(self) -> AttemptSpan:
         if not tracing.is_on():
             return self
-        run, request = self._run, read_run_request(self._run.request or "{}")
+        run, request = self._run, self._carried.request
         agent = run.scope.agent
         about = {**of_task(run.task_id, run.context_id), "gen_ai.agent.name": agent}
         more: dict[str, str | int | float] = {}

@@ -13,6 +13,11 @@ __all__ = ["app"]
 #: The recurring jobs, called by beat.
 SCHEDULE = {
     "rescue": {"task": "a2a_tasks.execution.jobs.rescue_lost_runs", "schedule": 5.0},
+    "waits": {
+        "task": "a2a_tasks.execution.jobs.look_at_all_waits",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    },
     "purge": {
         "task": "a2a_tasks.execution.jobs.purge_old_tasks",
         "schedule": 3600.0,
@@ -41,6 +46,8 @@ def _make_defaults() -> dict[str, Any]:
         "task_ignore_result": True,
         "task_default_queue": "agents",
         "beat_schedule": SCHEDULE,
+        # seconds that beat sleeps at most: when its clock is set back, it goes on soon after that is corrected
+        "beat_max_loop_interval": 5,
         "broker_connection_retry_on_startup": True,
         # seconds, for RabbitMQ's connections: a dead one is noticed after twice as long
         "broker_heartbeat": 10,

@@ -19,7 +19,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import django
@@ -36,17 +36,20 @@ from a2a_tasks.agents import (
     Turn,
     registry,
 )
-from a2a_tasks.agents.author_errors import definition, line_of
-from a2a_tasks.agents.emission import emission
+from a2a_tasks.agents.author_errors import definition, keepable, line_of
+from a2a_tasks.agents.emission import Emission, emission, mend_emission
 from a2a_tasks.agents.turn import Later
 from a2a_tasks.agents.usage import UsageReport
+from a2a_tasks.agents.wanted_call import WantedCall
 from a2a_tasks.conf import conf
 from a2a_tasks.conversation_changes import StoredItems, StoredValue
-from a2a_tasks.execution.agent_call import drive
+from a2a_tasks.execution.agent_call import RunThreads, drive, tell_of_cancel
 from a2a_tasks.execution.pipe import (
+    AgentWaits,
     Answer,
     Ask,
     Close,
+    FrameTooLarge,
     Logged,
     Next,
     Output,
@@ -58,19 +61,21 @@ from a2a_tasks.execution.pipe import (
     StopRun,
     TurnEnded,
     iterate_messages,
+    largest_frame,
     pack,
 )
 from a2a_tasks.execution.run_log_handler import LogLine as Line
 from a2a_tasks.execution.run_log_handler import current, install
-from a2a_tasks.execution.run_threads import RunThreads
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.soundness import check_kept
+from a2a_tasks.protocol.values import UNSET
 from a2a_tasks.telemetry import log_context, printed_lines, tracing
 from a2a_tasks.telemetry.provider import SHORT_MILLISECONDS, start_provider
 
 __all__ = ["main"]
 
 PR_SET_PDEATHSIG = 1
+#: Characters of the text and the trace of an exception that are sent from their start, and from their end.
+EACH_END = 32 * 1024
 Asker = Callable[..., Awaitable[Any]]
 
 
@@ -98,9 +103,44 @@ class AskingJournal(Journal):
         await self._ask("keep", name, result)
         self.results[name] = result
 
-    async def park(self, name: str, until: float, awaits: int | None = None) -> None:
+    async def park(
+        self, name: str, until: float, awaits: int | None = None, calls: Sequence[str] = ()
+    ) -> None:
         """Park the run through the runner."""
-        await self._ask("park", name, until, awaits)
+        await self._ask("park", name, until, awaits, tuple(calls))
+
+    async def begin_call(self, call: WantedCall) -> str | float:
+        """Begin a call through the runner."""
+        begun: str | float = await self._ask("begin_call", call)
+        if isinstance(begun, str):
+            self.results[call.name] = begun
+        return begun
+
+    async def look_at_calls(self, keys: Sequence[int]) -> dict[int, str]:
+        """Read the states of tasks through the runner."""
+        return dict(await self._ask("look_at_calls", keys))
+
+    async def read_answer(self, key: int, *, cancels: bool) -> dict[str, Any]:
+        """Read the answer of a task through the runner."""
+        return dict(await self._ask("read_answer", key, cancels))
+
+    async def follow(self, keys: Collection[int], asking: Collection[int], seconds: float) -> None:
+        """Wait, and look again soon: the runner answers one question after the other."""
+        await self.pause(min(seconds, float(conf.POLL_SECONDS)))
+
+    @property
+    def may_wait(self) -> bool:
+        """False: a process that waits would be no other agent's."""
+        return False
+
+    @contextlib.contextmanager
+    def lend_slot(self, *, in_thread: bool) -> Iterator[None]:
+        """Let the runner lend slot and process's place, as long as the block lasts."""
+        self._tell(AgentWaits(begins=True))
+        try:
+            yield
+        finally:
+            self._tell(AgentWaits(begins=False))
 
     async def look(self, agent: str, task_id: str) -> tuple[int, str] | None:
         """Find a task through the runner."""
@@ -227,8 +267,9 @@ class RunnerPipe:
         os.killpg(0, signal.SIGKILL)  # with all processes that the agent has started
 
     def send(self, message: Any) -> None:
-        """Send a message to the runner; blocks while the pipe is full."""
-        self._pipe.sendall(pack(message))
+        """Send a message to the runner; blocks while the pipe is full. Raises FrameTooLarge, before it sends anything."""
+        for piece in pack(message, largest_frame()):
+            self._pipe.sendall(piece)
 
     def send_from_any_thread(self, message: Any) -> None:
         """Send a message as `send` does, from any thread; messages of two threads do not mix."""
@@ -248,8 +289,8 @@ class RunnerPipe:
             raise asyncio.CancelledError
         number = next(self._numbers)
         answer = self._questions[number] = self._loop.create_future()
-        self.send(Ask(number, what, arguments))
         try:
+            self.send(Ask(number, what, arguments))
             return await answer
         finally:
             del self._questions[number]
@@ -277,8 +318,9 @@ class HostedTurn:
     """The turn that this process executes."""
 
     def __init__(self, host: RunnerPipe, carry: StartRun) -> None:
-        log_context.bind(carry.log_context)
+        log_context.current.set(carry.log_context)
         self._host, self._agent, self._trace = host, carry.agent, carry.trace
+        self._cancelled = carry.cancelled
         self._threads = RunThreads(carry.agent)
         loop = asyncio.get_running_loop()
         journal = AskingJournal(self._ask, self._tell, self._threads)
@@ -322,11 +364,11 @@ class HostedTurn:
         current.set(log)
         tracing.join(self._trace, self.turn.task_id, self.turn.context_id)
         try:
-            await self._run_agent()
+            memory = await self._run_agent()
             self._over = True
             log.close()
             changes = self.turn.conversation.list_changes()
-            self._host.send(TurnEnded(write(self.turn.memory).decode(), changes))
+            self._host.send(TurnEnded(memory, changes))
         except BaseException as fault:  # noqa: BLE001 - the runner decides about it
             self._over = True
             log.close()
@@ -338,22 +380,27 @@ class HostedTurn:
         await self._threads.wait_idle()
         self._host.send(ProcessIdle())
 
-    async def _run_agent(self) -> None:
+    async def _run_agent(self) -> str:
+        """Run the agent; return the memory that it has left, as JSON."""
         agent = registry.find_own(self._agent)
         if agent is None:
             raise AgentError("The agent is no longer hosted here.")
+        if self._cancelled:
+            await tell_of_cancel(agent, self.turn, self._threads)
+            return "{}"
         async with contextlib.aclosing(drive(agent, self.turn, self._threads)) as values:
             async for value in values:
                 self._send_value(value, line_of(self.turn._source) or definition(agent.run))  # noqa: SLF001
                 if not await self._host.wait_taken():
                     break
-        self._check_memory(agent)
+        memory = self._read_memory(agent)
         self.turn._unused.tell(type(agent).__module__, agent.run)  # noqa: SLF001
+        return memory
 
     def _send_value(self, value: Any, line: str) -> None:
         """Send a value to the runner, after the check of its type: other values may not be picklable either."""
         try:
-            emission(value, begun=False)
+            _check_size(mend_emission(emission(value, begun=False)))
             try:
                 self._host.send(Output(value, line))
             except (pickle.PicklingError, TypeError, AttributeError):
@@ -363,10 +410,11 @@ class HostedTurn:
             fault.add_note(f"It was emitted at {line}")
             raise fault from None
 
-    def _check_memory(self, agent: Agent) -> None:
-        """Check that the memory can be stored: other values may not be picklable either."""
+    def _read_memory(self, agent: Agent) -> str:
+        """Return the memory as JSON; other values may not be picklable either."""
         try:
-            check_kept("turn.memory", self.turn.memory)
+            where = definition(agent.run)
+            return write(keepable("turn.memory", self.turn.memory, where)).decode()
         except TypeError as fault:
             fault.add_note(f"It is the memory that the agent has left: {definition(agent.run)}")
             raise
@@ -378,7 +426,29 @@ def _describe_fault(fault: BaseException) -> Raised:
     notes = "\n".join(map(str, getattr(fault, "__notes__", ()))).splitlines()
     # This works even if its str() raises; the notes come last and are skipped.
     text = traceback.format_exception_only(fault)[-1 - len(notes)].rstrip()
-    return Raised(str(fault) if is_public else text, trace, is_public)
+    return Raised(_shorten(str(fault) if is_public else text), _shorten(trace), is_public)
+
+
+def _shorten(text: str) -> str:
+    """Return a text, or both ends of a very long one: the last lines of a trace name the exception."""
+    return text if len(text) <= 2 * EACH_END else f"{text[:EACH_END]}\n…\n{text[-EACH_END:]}"
+
+
+def _check_size(value: Emission) -> None:
+    """Raise FrameTooLarge for a value that no artifact may hold.
+
+    The runner would find the same, but only after it has read the value, and written it as JSON: an object in several
+    places is pickled once. The base64 of files does not count here.
+    """
+    most = int(conf.MAX_ARTIFACT_BYTES)
+    if most and sum(map(_measure, value.parts)) > most:
+        raise FrameTooLarge(most)
+
+
+def _measure(part: Part) -> int:
+    text = len(part.text) if isinstance(part.text, str) else 0
+    about = [each for each in (part.data, part.metadata) if each is not None and each is not UNSET]
+    return text + sum(len(write(each)) for each in about)
 
 
 # --- the process ----------------------------------------------------------------------------

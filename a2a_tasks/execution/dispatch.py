@@ -7,8 +7,9 @@ import functools
 import weakref
 
 from a2a_tasks import process_lifetime
+from a2a_tasks.agents import Agent
 from a2a_tasks.conf import conf, project
-from a2a_tasks.execution.housekeeping import Housekeeper
+from a2a_tasks.execution.housekeeping import DutyKeeper, Housekeeper
 from a2a_tasks.execution.presence import WorkerLoad
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.execution.sealer import Sealer
@@ -39,6 +40,7 @@ def _runner() -> Runner:
         process_lifetime.on_drain(found.stop_claiming)
         process_lifetime.on_stop(functools.partial(_drain, found))
         process_lifetime.on_stop(Housekeeper().close)
+        process_lifetime.on_stop(DutyKeeper().close)
         process_lifetime.on_stop(Sealer().close)
     return found
 
@@ -53,9 +55,9 @@ def load() -> WorkerLoad:
     return loads[0] if loads else WorkerLoad()
 
 
-def hold(queue: str, quota_key: str = "") -> PreclaimedLease | None:
+def hold(queue: str, quota_key: str = "", agent: Agent | None = None) -> PreclaimedLease | None:
     """Return a lease for a run that is about to be accepted here; None = another process may claim it."""
-    return None if by_workers() else _runner().hold(queue, quota_key)
+    return None if by_workers() else _runner().hold(queue, quota_key, agent)
 
 
 def carry(assignment: ClaimedRun) -> None:

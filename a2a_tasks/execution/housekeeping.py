@@ -1,6 +1,7 @@
-"""The hourly purge, by a Celery worker that beat calls, or by the process that runs agents itself.
+"""Recurring work: the hourly purge, by a Celery worker that beat calls, or by the process that runs agents itself; and
+duties of other apps, by every process that runs agents.
 
-It pauses after each batch as long as the batch took, but at most MAX_REST_SECONDS. So it takes about half of the
+The purge pauses after each batch as long as the batch took, but at most MAX_REST_SECONDS. So it takes about half of the
 database's capacity at most. It works for A2A_PURGE_SECONDS at most, and continues an hour later.
 """
 
@@ -12,19 +13,28 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 
+from django.db import connections
+
 from a2a_tasks import process_lifetime
 from a2a_tasks.audit import act_as
 from a2a_tasks.conf import conf
-from a2a_tasks.store.db import run_here, run_to_completion
+from a2a_tasks.store.call_trees import look_at_all
+from a2a_tasks.store.db import run_here, run_in_thread, run_to_completion
 from a2a_tasks.store.purge import Removed, RetentionLimits, purge
 
-__all__ = ["Housekeeper", "purge_in_this_thread"]
+__all__ = ["DUTIES", "DutyKeeper", "Housekeeper", "purge_in_this_thread"]
 
 logger = logging.getLogger(__name__)
 #: Seconds from the start of a process to its first purge, so that the purge does not slow the start.
 FIRST = 300.0
 #: Seconds between purges.
 EVERY = 3600.0
+#: Seconds between looks at all runs that wait for other tasks.
+LOOK_EVERY = 60.0
+#: Duties of other apps, which end soon by themselves: a query that tells whether there is something to do, and the work.
+DUTIES: list[tuple[Callable[[], bool], Callable[[], object]]] = []
+#: Seconds before the first look for duties in a process that runs agents, and between looks.
+DUTY_FIRST, DUTY_EVERY = 5.0, 2.0
 #: Longest pause after a batch, in seconds.
 MAX_REST_SECONDS = 1.0
 
@@ -74,11 +84,41 @@ def purge_in_this_thread(stop: threading.Event) -> Removed:
     return done
 
 
-class Housekeeper:
-    """The hourly purges of a process that also runs agents. Must be made in the event loop."""
+class DutyKeeper:
+    """Does the duties of other apps in a process that runs agents. Must be made in the event loop."""
 
     def __init__(self) -> None:
-        self._task = asyncio.create_task(_for_ever(self._purge, EVERY))
+        self._task = asyncio.create_task(_for_ever(self._look, DUTY_FIRST, DUTY_EVERY))
+
+    async def _look(self) -> None:
+        for is_due, work in DUTIES:
+            if await run_in_thread(is_due):
+                await asyncio.to_thread(_work, work)  # not a thread of the store: duties use those
+
+    async def close(self) -> None:
+        """Stop the work."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _work(work: Callable[[], object]) -> None:
+    try:
+        work()
+    finally:
+        connections.close_all()
+
+
+class Housekeeper:
+    """The recurring work of a process that also runs agents. Must be made in the event loop."""
+
+    def __init__(self) -> None:
+        self._tasks = [
+            asyncio.create_task(_for_ever(self._purge, FIRST, EVERY)),
+            asyncio.create_task(_for_ever(self._look, LOOK_EVERY, LOOK_EVERY)),
+        ]
+
+    async def _look(self) -> None:
+        await run_in_thread(look_at_all)
 
     async def _purge(self) -> None:
         done, under_way = Removed(), _Purge()
@@ -91,13 +131,14 @@ class Housekeeper:
         _tell(done)
 
     async def close(self) -> None:
-        """Stop the purges."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        """Stop the work."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-async def _for_ever(work: Callable[[], Awaitable[object]], every: float) -> None:
-    await asyncio.sleep(FIRST)
+async def _for_ever(work: Callable[[], Awaitable[object]], first: float, every: float) -> None:
+    await asyncio.sleep(first)
     while not process_lifetime.is_draining():
         try:
             await work()

@@ -12,12 +12,13 @@ from a2a_tasks.conf import conf
 from a2a_tasks.execution import housekeeping, worker
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.protocol.errors import Overloaded
-from a2a_tasks.store import runs
+from a2a_tasks.store import call_trees, runs
 from a2a_tasks.store.db import run_here
 
 __all__ = [
     "carry_due_runs",
     "ending",
+    "look_at_all_waits",
     "purge_old_tasks",
     "rescue_lost_runs",
 ]
@@ -39,6 +40,13 @@ def rescue_lost_runs(**_: Any) -> None:
         with contextlib.suppress(Overloaded):  # the store has logged it; beat calls again
             limit, spared = int(conf.MAX_ATTEMPTS), worker.list_active_runs()
             run_here(runs.reclaim_expired, max_attempts=limit, without=spared)
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]
+def look_at_all_waits(**_: Any) -> None:
+    """Wake the runs whose task or calls have ended, and that the looks of all processes have missed, called by beat."""
+    with contextlib.suppress(Overloaded):
+        run_here(call_trees.look_at_all)
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]

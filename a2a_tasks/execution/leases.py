@@ -33,12 +33,13 @@ class Leases:
         self._carried, self._lost = carried, lost
         self._loop = asyncio.get_running_loop()
         self._stopped = threading.Event()
+        self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         #: Runs to give back when the database answers, by token. None = the agent was never started.
         self.owed: dict[str, ActiveRun | None] = {}
 
     def start(self) -> None:
         """Start the heartbeats and the watch."""
-        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+        self._heart.start()
         self._watch()
 
     def stop(self) -> None:

@@ -6,18 +6,20 @@ import asyncio
 import contextlib
 import functools
 import logging
+import math
+from typing import NoReturn
 
 from a2a_tasks.agents.faults import BudgetSpent
 from a2a_tasks.agents.later import is_running_here
 from a2a_tasks.agents.usage import UsageReport
-from a2a_tasks.execution.turns import read_run_request
+from a2a_tasks.execution.turns import RunRequest, request_of
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import budgets
+from a2a_tasks.store.budget_room import admit_batched
 from a2a_tasks.store.budgets import Amounts, SpentBudget
 from a2a_tasks.store.db import (
     TransactionRefused,
     retry_until_answered,
-    run_in_thread,
 )
 from a2a_tasks.store.prices import find_cost
 from a2a_tasks.store.records import ClaimedRun, Spender, UsageEntry
@@ -30,8 +32,8 @@ __all__ = ["Meter"]
 logger = logging.getLogger("turn.usage")
 #: Maximum number of reports of a run that wait for the database, and of reports in one transaction.
 MAX_WAITING, PORTION = 10_000, 100
-#: Seconds between two charges for the time of a run, if a budget limits it.
-WATCH_SECONDS = 1.0
+#: Least and most seconds until the time of a run is charged, if a budget limits it: a process that dies loses no more.
+WATCH_SECONDS, CHARGE_SECONDS = 1.0, 60.0
 
 
 class Meter:
@@ -41,30 +43,35 @@ class Meter:
     nevertheless. Writing goes on if the run is stopped.
     """
 
-    def __init__(self, run: ClaimedRun) -> None:
-        request = read_run_request(run.request or "{}")
+    def __init__(self, run: ClaimedRun, request: RunRequest | None = None) -> None:
+        request = request or request_of(run)
         self._run = run
-        self._spender = Spender(run.scope.agent, request.tenant, request.principal, run.task)
+        about = run.scope.agent, request.tenant, request.principal
+        # A budget for each task bounds the whole tree of tasks that agents have called.
+        self._spender = Spender(*about, request.root or run.task, run.run, run.token)
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[UsageEntry] = []
+        #: The reports that are not written yet.
+        self.waiting: list[UsageEntry] = []
         self._flusher: asyncio.Task[None] | None = None
         #: The time up to which the work of the run is charged.
         self._charged_until = self._loop.time()
         #: True while the run only waits for a budget. This time is not charged.
         self.is_idle = False
+        #: The budgets that had nothing left after the last report.
+        self.spent: list[SpentBudget] = []
+        self._timer: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
+        self._is_closed = False
         #: The timeout that ends the agent once a budget refuses the work of the run.
         self.limit = asyncio.timeout(None)
         #: The reason why the run may spend no more.
         self.refusal: BudgetSpent | None = None
 
-    def start(self) -> None:
-        """Begin to watch the time of the run, if a budget limits it."""
-        if budgets.is_time_limited(self._spender):
-            self._watcher = asyncio.create_task(self._watch())
-
     async def close(self) -> None:
         """Write all reports, and the time that the run has taken. Raises TransactionRefused."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
         await self.settle()
@@ -80,8 +87,8 @@ class Meter:
                 self._loop.call_soon_threadsafe(self._take, entry)
 
     def _take(self, entry: UsageEntry) -> None:
-        if len(self._waiting) < MAX_WAITING:
-            self._waiting.append(entry)
+        if len(self.waiting) < MAX_WAITING:
+            self.waiting.append(entry)
         else:
             logger.warning("turn.usage: not counted, because %d reports wait", MAX_WAITING)
         self._begin_flush()
@@ -94,53 +101,85 @@ class Meter:
         return self._flusher
 
     async def _flush(self) -> None:
-        while portion := self._waiting[:PORTION]:
-            try:
-                writing = functools.partial(write_batched, portion)
-                await retry_until_answered(writing, repeatable=True)
-            except BudgetSpent as refusal:  # the reports are written
-                self._refuse(refusal)
-            del self._waiting[: len(portion)]
+        while portion := self.waiting[:PORTION]:
+            writing = functools.partial(write_batched, portion)
+            self._judge(await retry_until_answered(writing, repeatable=True))
+            del self.waiting[: len(portion)]
             for entry in portion:
                 used = entry.report
-                counts = used.input_tokens, used.output_tokens
-                count_usage(self._run.scope.agent, used.model, *counts, *find_cost(used))
+                counts = {
+                    "input": used.input_tokens,
+                    "output": used.output_tokens,
+                    "cached": used.cached_tokens,
+                    "cache_write": used.cache_write_tokens,
+                }
+                count_usage(self._run.scope.agent, used.model, counts, *find_cost(used))
+
+    def _judge(self, spent: list[SpentBudget]) -> None:
+        """Refuse more work if the run has reported a call that began when a budget had nothing left.
+
+        The report that uses up the budget, or more than is left, stops nobody: perhaps it is the last one.
+        """
+        before, self.spent = self.spent, spent
+        refusals = [one for one in spent if one.refuses]
+        if refusals and any(one.refuses for one in before):
+            self._refuse(refusals[0])
 
     async def settle(self) -> None:
         """Wait until all reports are written. Raises TransactionRefused."""
-        while self._waiting:
+        while self.waiting:
             await asyncio.shield(self._begin_flush())
 
-    async def look(self) -> list[SpentBudget]:
-        """Wait until all reports are written; return the budgets for which the run has to wait.
-
-        It is called before every step, and by `await turn.usage(...)`. Raises BudgetSpent if a budget refuses the work.
-        """
+    async def find_spent(self) -> list[SpentBudget]:
+        """Wait until all reports are written; return the budgets that had nothing left after the last one. Raises BudgetSpent."""
         await self.settle()
         if self.refusal is not None:
-            raise self.refusal
+            await self._stop(self.refusal)
+        return self.spent
+
+    async def admit(self) -> list[SpentBudget]:
+        """Wait until all reports are written; return the budgets for which the run has to wait before it begins more work.
+
+        Raises BudgetSpent if a budget refuses the work.
+        """
+        await self.find_spent()
         if not budgets.list_in_force(self._spender):
             return []
-        await self._charge_time()
-        reading = functools.partial(run_in_thread, budgets.find_spent, self._spender)
-        spent = await retry_until_answered(reading, repeatable=True)
+        await self._charge_time(WATCH_SECONDS)
+        asking = functools.partial(admit_batched, self._spender)
+        spent, seconds = await retry_until_answered(asking, repeatable=True)
+        if budgets.is_time_limited(self._spender):
+            self._set_timer(seconds)
         for one in spent:
             if one.refuses:
-                raise self._refuse(BudgetSpent(budgets.tell(one)))
+                await self._stop(self._refuse(one))
+        if not spent:
+            self.spent = []
         return spent
 
-    def _refuse(self, refusal: BudgetSpent) -> BudgetSpent:
+    async def _stop(self, refusal: BudgetSpent) -> NoReturn:
+        """Raise the refusal, after the timeout had its turn: an agent that awaits this is cancelled, and cannot go on."""
+        await asyncio.sleep(0)
+        raise refusal
+
+    def _refuse(self, spent: SpentBudget) -> BudgetSpent:
         """Stop the agent, which may have caught the exception, or may not have waited for it."""
         if self.refusal is None:
-            self.refusal = refusal
+            self.refusal = BudgetSpent(budgets.tell(spent))
             with contextlib.suppress(RuntimeError):  # the agent has not begun, or has ended
                 self.limit.reschedule(self._loop.time())
         return self.refusal
 
-    async def _charge_time(self) -> None:
+    # --- the time of the run ------------------------------------------------------------------
+
+    async def _charge_time(self, least: float = 0.0) -> None:
+        """Charge the time since the last charge, if it is at least so many seconds."""
         if budgets.is_time_limited(self._spender):
             now = self._loop.time()
-            seconds, self._charged_until = now - self._charged_until, now
+            seconds = now - self._charged_until
+            if seconds < least and not self.is_idle:
+                return
+            self._charged_until = now
             if self.is_idle:
                 return
             try:
@@ -149,8 +188,22 @@ class Meter:
                 if fault.undone:  # else it may be charged already
                     self._charged_until -= seconds
 
+    def _set_timer(self, seconds: float) -> None:
+        """Look again when a budget of seconds could be used up. The runs of a process look at the same times, together."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._is_closed:
+            left = min(seconds, CHARGE_SECONDS) if seconds > 0 else CHARGE_SECONDS
+            steps = math.ceil((self._loop.time() + left) / WATCH_SECONDS)
+            self._timer = self._loop.call_at(steps * WATCH_SECONDS, self._begin_watch)
+
+    def _begin_watch(self) -> None:
+        self._watcher = asyncio.create_task(self._watch())
+
     async def _watch(self) -> None:
-        while self.refusal is None:
-            await asyncio.sleep(WATCH_SECONDS)
-            with contextlib.suppress(BudgetSpent, Overloaded, TransactionRefused):
-                await self.look()
+        try:
+            await self.admit()
+        except (Overloaded, TransactionRefused):
+            self._set_timer(WATCH_SECONDS)
+        except BudgetSpent:
+            pass  # the agent is stopped

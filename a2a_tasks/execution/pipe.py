@@ -1,6 +1,8 @@
 """Messages between a runner and the process of an agent: pickled values, each after its length.
 
-Both ends are the same code with the same rights, and no other process has an end.
+Both ends are the same code with the same rights, and no other process has an end. The messages of the process are bounded
+in bytes, because the runner has other runs: the process refuses a longer one before it has pickled it, and the runner
+before it reads it.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any, BinaryIO
 from a2a_tasks.agents import AgentError, Message, Turn
 from a2a_tasks.agents.usage import UsageReport
 from a2a_tasks.caller import Caller
+from a2a_tasks.conf import conf
 from a2a_tasks.conversation_changes import ConversationChanges
 from a2a_tasks.execution.run_log_handler import LogLine as Line
 from a2a_tasks.telemetry import log_context, tracing
@@ -28,6 +31,7 @@ __all__ = [
     "Started",
     "StartRun",
     "Close",
+    "FrameTooLarge",
     "TurnEnded",
     "ProcessIdle",
     "StopRun",
@@ -36,12 +40,16 @@ __all__ = [
     "Raised",
     "Reported",
     "Output",
+    "AgentWaits",
+    "largest_frame",
     "pack",
     "receive",
     "iterate_messages",
 ]
 
 _LENGTH = struct.Struct("!Q")
+#: Bytes of a message beside the artifacts in it, at most.
+MARGIN = 1024 * 1024
 
 
 # --- to the process -------------------------------------------------------------------------
@@ -59,26 +67,31 @@ class StartRun:
     memory: dict[str, Any]
     attempt: int
     accepted_output_modes: tuple[str, ...]
+    return_immediately: bool
+    history_length: int | None
     metadata: Mapping[str, Any]
     extensions: tuple[str, ...]
+    headers: Mapping[str, str]
     by_operator: bool
     seed: str
     log_context: LogContext
     #: The span of the attempt.
     trace: TraceContext
+    #: True if `cancelled` is to be called in place of `run`.
+    cancelled: bool
 
     @classmethod
-    def of(cls, agent: str, turn: Turn) -> StartRun:
+    def of(cls, agent: str, turn: Turn, *, cancelled: bool = False) -> StartRun:
         """Return the message for a turn; the process asks for further data later."""
-        names = cls.__match_args__[1:-3]
+        names = cls.__match_args__[1:-4]
         seed = turn._seed  # noqa: SLF001 - private to agents
         about = {name: getattr(turn, name) for name in names}
-        log, trace = log_context.current(), tracing.current()
-        return cls(agent, **about, seed=seed, log_context=log, trace=trace)
+        log, trace = log_context.current.get(), tracing.current()
+        return cls(agent, **about, seed=seed, log_context=log, trace=trace, cancelled=cancelled)
 
     def about(self) -> dict[str, Any]:
         """Return the arguments for the Turn."""
-        return {name: getattr(self, name) for name in self.__match_args__[1:-2]}
+        return {name: getattr(self, name) for name in self.__match_args__[1:-3]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +168,13 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentWaits:
+    """A wait of the agent for other tasks begins, or ends."""
+
+    begins: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessIdle:
     """No work of the turn is running: the process can take another turn."""
 
@@ -182,16 +202,54 @@ class RemoteFault(Exception):
 # --- the wire -------------------------------------------------------------------------------
 
 
-def pack(message: Any) -> bytes:
-    """Return a message in its sent form. Raises pickle's exceptions for a value that cannot be pickled."""
-    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    return _LENGTH.pack(len(body)) + body
+class FrameTooLarge(AgentError):
+    """A message of the process is longer than the runner accepts."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"The agent's output exceeds {most} bytes of artifacts.")
+        self.add_note(
+            "A2A_MAX_ARTIFACT_BYTES: also steps, memory and files of an agent in a process"
+        )
 
 
-async def receive(reader: asyncio.StreamReader) -> Any:
-    """Read the next message. Raises IncompleteReadError at the end, OSError when the pipe breaks."""
+def largest_frame() -> int:
+    """Return the maximum number of bytes of a message from the process; 0 = any number. A file grows by a third."""
+    return int(conf.MAX_ARTIFACT_BYTES) * 3 // 2 + MARGIN if conf.MAX_ARTIFACT_BYTES else 0
+
+
+class _PickleFile:
+    """A file for pickle that keeps what it is given, up to so many bytes; 0 = any number."""
+
+    def __init__(self, most: int) -> None:
+        self.pieces, self.size, self._most = [b""], 0, most
+
+    def write(self, data: bytes) -> None:
+        self.size += len(data)
+        if self._most and self.size > self._most:
+            raise FrameTooLarge(int(conf.MAX_ARTIFACT_BYTES))
+        self.pieces.append(bytes(data))
+
+
+def pack(message: Any, most: int = 0) -> list[bytes]:
+    """Return a message in its sent form, in pieces.
+
+    Raises FrameTooLarge if it has more than `most` bytes, and pickle's exceptions for a value that cannot be pickled.
+    """
+    body = _PickleFile(most)
+    pickle.dump(message, body, pickle.HIGHEST_PROTOCOL)
+    return [_LENGTH.pack(body.size), *body.pieces]
+
+
+async def receive(reader: asyncio.StreamReader, most: int) -> tuple[Any, int]:
+    """Read the next message; returns it with its size in bytes.
+
+    Raises FrameTooLarge before it reads one of more than `most` bytes, IncompleteReadError at the end, OSError when the
+    pipe breaks.
+    """
     (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-    return pickle.loads(await reader.readexactly(length))  # noqa: S301 - from our own process
+    if most and length > most:
+        raise FrameTooLarge(int(conf.MAX_ARTIFACT_BYTES))
+    return pickle.loads(await reader.readexactly(length)), length  # noqa: S301 - from our own process
 
 
 def iterate_messages(pipe: socket.socket) -> Any:

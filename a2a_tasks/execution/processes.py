@@ -15,17 +15,20 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 import msgspec
 
 from a2a_tasks.agents import Agent, AgentError, Turn
 from a2a_tasks.conf import conf
+from a2a_tasks.execution.agent_call import RunThreads
 from a2a_tasks.execution.pipe import (
+    AgentWaits,
     Answer,
     Ask,
     Close,
+    FrameTooLarge,
     Logged,
     Next,
     Output,
@@ -36,17 +39,19 @@ from a2a_tasks.execution.pipe import (
     StartRun,
     StopRun,
     TurnEnded,
+    largest_frame,
     pack,
     receive,
 )
 from a2a_tasks.execution.run_log_handler import current
-from a2a_tasks.execution.run_threads import RunThreads
 
 __all__ = ["ProcessDied", "Processes"]
 
 logger = logging.getLogger(__name__)
 #: Longest start of a process, in seconds.
 START_SECONDS = 60.0
+#: Bytes of messages from a process that wait for its run; the pipe is read no further meanwhile.
+ROOM = 1024 * 1024
 #: Longest wait for the end of killed processes, in seconds.
 REAP_SECONDS = 0.3
 
@@ -89,7 +94,13 @@ class AgentProcess:
     def send(self, message: Any) -> None:
         """Send a message; does nothing if the process is dead."""
         if not self._writer.is_closing():
-            self._writer.write(pack(message))
+            for piece in pack(message):
+                self._writer.write(piece)
+
+    async def drain(self) -> None:
+        """Wait until the process has read most of what was sent."""
+        with contextlib.suppress(OSError):  # it is dead
+            await self._writer.drain()
 
     def kill(self) -> None:
         """Kill the process, with all processes that it has started."""
@@ -100,20 +111,23 @@ class AgentProcess:
     async def _read(self) -> None:
         try:
             while True:
-                self._deliver(await receive(self._reader))
+                self._deliver(*await receive(self._reader, 2 * largest_frame()))
+                if self.process_run is not None:
+                    await self.process_run.wait_room()
         except (EOFError, OSError):
             logger.debug("the pipe to process %s has ended", self.pid)
         except Exception as fault:  # noqa: BLE001 - unpickling calls code of the agent
-            self._deliver(Raised(str(fault), traceback.format_exc(), is_public=False))
+            is_public = isinstance(fault, FrameTooLarge)
+            self._deliver(Raised(str(fault), traceback.format_exc(), is_public))
         finally:
             self.kill()  # without its pipe, the process is of no use
             self._writer.close()
         self.death = _death(await asyncio.to_thread(self._process.wait))
         self._deliver(None)
 
-    def _deliver(self, message: Any) -> None:
+    def _deliver(self, message: Any, size: int = 0) -> None:
         if self.process_run is not None:
-            self.process_run.take(message)
+            self.process_run.take(message, size)
 
 
 def _popen(descriptor: int) -> subprocess.Popen[bytes]:
@@ -135,30 +149,49 @@ def _death(code: int) -> str:
 class ProcessRun:
     """One turn in a process, from its start until the process is free again."""
 
-    def __init__(
-        self, child: AgentProcess, turn: Turn, rested: Callable[[ProcessRun], None]
-    ) -> None:
-        self.child, self._turn, self._rested = child, turn, rested
+    def __init__(self, child: AgentProcess, turn: Turn, pool: Processes) -> None:
+        self.child, self._turn, self._pool = child, turn, pool
         self._log = current.get()
-        #: Messages of the process; None is its death.
-        self._messages: asyncio.Queue[Any] = asyncio.Queue()
+        #: Messages of the process, with their bytes; None is its death.
+        self._messages: asyncio.Queue[tuple[Any, int]] = asyncio.Queue()
+        #: The bytes of these messages, and whether there is room for more. They are dropped once the turn was left.
+        self._held, self._room, self._left = 0, asyncio.Event(), False
         #: True once the agent has ended.
         self.over = False
         #: True once the process is free, or dead.
         self.gone = False
+        #: Number of waits for other tasks, and what is lent as long as there are any.
+        self._waits, self._lent = 0, contextlib.ExitStack()
         child.process_run = self
 
-    def take(self, message: Any) -> None:
-        """Handle a message of the process; None is its death."""
+    def take(self, message: Any, size: int) -> None:
+        """Handle a message of the process, which has so many bytes; None is its death."""
         if isinstance(message, Logged):
             self._note(message)
             return
         if isinstance(message, Reported):
             self._turn._journal.report(message.used)  # noqa: SLF001 - private to agents
             return
+        if isinstance(message, AgentWaits):
+            self._wait(1 if message.begins else -1)
+            return
         if isinstance(message, ProcessIdle) or message is None:
             self._rest()
-        self._messages.put_nowait(message)
+        if not self._left:
+            self._held += size
+            self._messages.put_nowait((message, size))
+
+    async def wait_room(self) -> None:
+        """Wait until messages have room again."""
+        while self._held > ROOM and not self._left:
+            self._room.clear()
+            await self._room.wait()
+
+    async def _get(self) -> Any:
+        message, size = await self._messages.get()
+        self._held -= size
+        self._room.set()
+        return message
 
     def _note(self, message: Logged) -> None:
         if self._log is not None and message.line is not None:
@@ -166,18 +199,32 @@ class ProcessRun:
         if self._log is not None and message.missed:
             self._log.count_dropped(message.missed)
 
+    def _wait(self, step: int) -> None:
+        """Lend slot and place of an agent that waits for other tasks, unless it is parked at once."""
+        journal = self._turn._journal  # noqa: SLF001 - private to agents
+        self._waits += step
+        if not self._waits:
+            self._lent.close()
+        elif self._waits == step == 1 and not (self.gone or journal.parks):
+            self._lent.enter_context(journal.lend_slot(in_thread=False))
+            self._lent.enter_context(self._pool.lend_place())
+
     def _rest(self) -> None:
         if not self.gone:
             self.gone = True
-            self._rested(self)
+            self._lent.close()
+            self._pool.take_back(self.child)
 
-    async def begin(self, agent: str) -> bool:
-        """Start the turn. False if the process was dead already, and the agent was not called. Raises ProcessDied."""
+    async def begin(self, agent: str, *, cancelled: bool = False) -> bool:
+        """Start the turn, or the call of `cancelled`. False if the process was dead already, and the agent was not called.
+
+        Raises ProcessDied.
+        """
         fresh, self.child.fresh = self.child.fresh, False
-        self.child.send(StartRun.of(agent, self._turn))
+        self.child.send(StartRun.of(agent, self._turn, cancelled=cancelled))
         try:
             async with asyncio.timeout(START_SECONDS):
-                first = await self._messages.get()
+                first = await self._get()
         except TimeoutError:
             raise ProcessDied(f"the agent's process did not start in {START_SECONDS:g} s") from None
         if first is None and fresh:
@@ -199,17 +246,22 @@ class ProcessRun:
     async def _close(self) -> None:
         """Close the agent, and let it clean up."""
         self.child.send(Close())
+        await self.wait_end()
+
+    async def wait_end(self) -> None:
+        """Answer questions until the agent has ended. Raises its exceptions, and ProcessDied."""
         while await self._next() is not None:
             pass
 
     async def _next(self) -> Output | None:
         """Return the next value, answering questions; None at the end of the agent."""
         while True:
-            match await self._messages.get():
+            match await self._get():
                 case Output() as output:
                     return output
                 case Ask() as ask:
                     self.child.send(Answer(ask.number, await self._answer(ask)))
+                    await self.child.drain()
                 case TurnEnded() as ended:
                     self.over, self._turn.memory = True, msgspec.json.decode(ended.memory)
                     self._turn.conversation.adopt(ended.conversation)
@@ -247,13 +299,18 @@ class ProcessRun:
             case "look_at_budgets":
                 name, waits, parks, idle = ask.arguments
                 return await journal.look_at_budgets(name, waits=waits, parks=parks, idle=idle)
-            case "keep" | "park" | "look":
+            case "read_answer":
+                key, cancels = ask.arguments
+                return await journal.read_answer(key, cancels=cancels)
+            case "keep" | "park" | "look" | "begin_call" | "look_at_calls":
                 return await getattr(journal, ask.what)(*ask.arguments)
             case _:
                 return await journal.clock()
 
     def leave(self) -> None:
         """Leave the turn. An agent that still works is asked to stop, and killed after A2A_STOP_SECONDS."""
+        self._left = True
+        self._room.set()
         if not self.over:
             self.child.send(StopRun())
         if not self.gone:
@@ -275,20 +332,33 @@ class Processes:
         self.count = int(conf.AGENT_PROCESSES) or os.cpu_count() or 1
         self._places, self._used_again = asyncio.Semaphore(self.count), used_again
         self._children: set[AgentProcess] = set()
+        #: Places that were lent, and are to be taken back.
+        self._owed: set[asyncio.Future[Any]] = set()
         self._idle: list[AgentProcess] = []
 
     async def drive(
         self, agent: Agent, turn: Turn, threads: RunThreads
     ) -> AsyncGenerator[Any, None]:
         """Yield the agent's values for a turn in a process, in order. Raises its exceptions, and ProcessDied."""
-        process_run = ProcessRun(await self._take_idle(), turn, self._on_idle)
+        process_run = ProcessRun(await self._take_idle(), turn, self)
         try:
             threads.begun = True
             while not await process_run.begin(agent.slug):
-                process_run = ProcessRun(await self._take_idle(), turn, self._on_idle)
+                process_run = ProcessRun(await self._take_idle(), turn, self)
             async with contextlib.aclosing(process_run.read_values(threads)) as values:
                 async for value in values:
                     yield value
+        finally:
+            process_run.leave()
+
+    async def tell_of_cancel(self, agent: Agent, turn: Turn) -> None:
+        """Call the agent's `cancelled` in a process. Raises its exceptions, ProcessDied, and TimeoutError."""
+        process_run = ProcessRun(await self._take_idle(), turn, self)
+        try:
+            while not await process_run.begin(agent.slug, cancelled=True):
+                process_run = ProcessRun(await self._take_idle(), turn, self)
+            async with asyncio.timeout(agent.cancel_seconds):
+                await process_run.wait_end()
         finally:
             process_run.leave()
 
@@ -304,9 +374,19 @@ class Processes:
         self._children = {child, *(other for other in self._children if not other.death)}
         return child
 
-    def _on_idle(self, process_run: ProcessRun) -> None:
-        """Release the process of a turn, successful or not: use it again, or kill it."""
-        child = process_run.child
+    @contextlib.contextmanager
+    def lend_place(self) -> Iterator[None]:
+        """Let another turn have a process, as long as the block lasts; for a while there may be more of them then."""
+        self._places.release()
+        try:
+            yield
+        finally:
+            owed = asyncio.ensure_future(self._places.acquire())
+            self._owed.add(owed)
+            owed.add_done_callback(self._owed.discard)
+
+    def take_back(self, child: AgentProcess) -> None:
+        """Take the process of a turn back, successful or not: use it again, or kill it."""
         if not self._used_again:
             child.kill()
         elif not child.death:
@@ -315,6 +395,8 @@ class Processes:
 
     async def kill(self) -> None:
         """Kill all processes at once."""
+        for owed in self._owed:
+            owed.cancel()
         for child in self._children:
             child.kill()
         if self._children:

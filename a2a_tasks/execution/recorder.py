@@ -15,22 +15,23 @@ from secrets import token_hex
 from typing import Any
 
 from a2a_tasks.agents import Agent, AgentError, Conversation, Turn
-from a2a_tasks.agents.author_errors import definition, line_of
+from a2a_tasks.agents.author_errors import definition, keepable, line_of
 from a2a_tasks.agents.emission import (
     ANSWER,
     Chunk,
     Emission,
+    PairJoiner,
     Reply,
     StatusUpdate,
     ToolEvent,
     emission,
+    mend_emission,
 )
 from a2a_tasks.conf import conf
 from a2a_tasks.conversation_changes import ConversationChanged
-from a2a_tasks.execution.files import StoredFiles
+from a2a_tasks.execution.agent_call import RunThreads
 from a2a_tasks.execution.meter import Meter
-from a2a_tasks.execution.run_threads import RunThreads
-from a2a_tasks.execution.secrets import StoredSecrets
+from a2a_tasks.execution.sources import StoredFiles, StoredSecrets
 from a2a_tasks.execution.tool_events import ToolEvents
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.protocol.errors import Overloaded
@@ -43,11 +44,13 @@ from a2a_tasks.protocol.lifecycle import (
     advance,
     assemble,
 )
-from a2a_tasks.protocol.soundness import check_json, check_kept, check_parts
+from a2a_tasks.protocol.soundness import check_json, check_parts
+from a2a_tasks.protocol.titles import MAX_TITLE, title_of
 from a2a_tasks.protocol.values import Artifact, ArtifactUpdate, Message, Part, Role, TaskState
 from a2a_tasks.store import event_log
 from a2a_tasks.store.append import append_batched
-from a2a_tasks.store.db import retry_until_answered
+from a2a_tasks.store.db import retry_until_answered, run_in_thread
+from a2a_tasks.store.folding import assemble_without
 from a2a_tasks.store.records import ArtifactRow, Batch, ClaimedRun, NewEvent, RunEnd, StatusRow
 
 __all__ = ["Recorder"]
@@ -59,6 +62,14 @@ MAX_WAITING, MAX_BYTES = 1000, 1024 * 1024
 BREATH = 50
 #: Exceptions for an emission that cannot be recorded.
 UNFIT = (AgentError, IllegalTransition, TypeError, ValueError)
+
+
+MENDED = "%s: a value was changed, because it is no JSON: half a surrogate pair, NUL in an id, NaN, or an integer beyond 64 bits"
+
+
+def _find_line(agent: Agent, turn: Turn) -> str:
+    """Return the `file:line` at which an agent has yielded its last value."""
+    return line_of(turn._source) or definition(agent.run)  # noqa: SLF001
 
 
 class TooMuch(Exception):
@@ -102,14 +113,22 @@ class Recorder:
         self._batch = self._new_batch()
         self._flusher: asyncio.Task[None] | None = None
         self._memory = assignment.memory
-        self._tools = ToolEvents(assignment.task)
+        self._tools = ToolEvents(assignment.task, assignment.input_number)
+        self._pairs = PairJoiner()
+        #: True if a value was changed, and if its author was told.
+        self._mended = self._has_warned = False
         #: A question that is written with the end of the run, since the turn may still change its conversation.
         self._question: tuple[NewEvent, StatusRow] | None = None
-        #: Id of this turn's artifact for plain text; a later attempt of the same turn replaces it.
+        #: Id of this turn's artifact for plain text, and whether it has begun: further text is appended. A later attempt of
+        #: the same turn replaces it.
         self.answer = (
             ANSWER if assignment.input_number == 1 else f"{ANSWER}-{assignment.input_number}"
         )
         self.answer_begun = False
+        #: The ids of the artifacts that this attempt has written to, or had written to before its park.
+        self._touched = set[str]()
+        #: The beginning of the texts in its artifacts.
+        self._words = ""
         #: Number of values that the agent has yielded, and how many of the first ones are in the log already, because the
         #: run was parked after them.
         self.said, self.repeats = 0, assignment.said
@@ -128,26 +147,80 @@ class Recorder:
         if not agent.replies_directly and self.state is TaskState.SUBMITTED:
             self.emit(StatusUpdate(TaskState.WORKING))
         async for value in values:
-            threads.check()
+            if threads.stopped:  # further output does not count
+                raise asyncio.CancelledError
             if self.said == 0:
                 failpoint("worker.agent_started")
             try:
-                emitted = emission(value, answer=self.answer, begun=self.answer_begun)
-                if self.said < self.repeats:
-                    self._note_answer(emitted)
-                elif isinstance(emitted, ToolEvent):
-                    await self._tell(emitted)
-                else:
-                    self.emit(await self._prepare(emitted))
+                await self._take(emission(value, answer=self.answer, begun=self.answer_begun))
             except UNFIT as fault:  # the agent's own frames are not in this trace
-                where = line_of(turn._source) or definition(agent.run)  # noqa: SLF001
-                fault.add_note(f"It was emitted at {where}")
+                fault.add_note(f"It was emitted at {_find_line(agent, turn)}")
                 raise
+            if self._mended and not self._has_warned:
+                self._warn(agent, turn)
             self.said += 1
             if self.full or self.said % BREATH == 0:
                 await self.room()
             if self.state in TERMINAL:
                 return
+        self._release_halves()
+
+    async def _take(self, emitted: Emission) -> None:
+        """Record an emission, unless it was recorded before the run was parked."""
+        if isinstance(emitted, Chunk):
+            emitted = self._pairs.join(emitted)
+        mended = mend_emission(emitted)
+        self._mended = self._mended or mended is not emitted
+        if self.said < self.repeats:
+            self._note_repetition(mended)
+        elif isinstance(mended, ToolEvent):
+            await self._tell(mended)
+        elif isinstance(mended, Chunk):
+            if self._run.begun_before:
+                mended = await self._take_back(mended)
+            self.emit(await self._prepare(mended))
+        else:
+            self._release_halves()
+            self.emit(await self._prepare(mended))
+
+    def _release_halves(self) -> None:
+        for chunk in self._pairs.release():
+            self._mended = True
+            self.emit(chunk)
+
+    def _warn(self, agent: Agent, turn: Turn) -> None:
+        """Tell the author, once in a run, that a value was mended, and after which line."""
+        self._has_warned = True
+        logging.getLogger(type(agent).__module__).warning(MENDED, _find_line(agent, turn))
+
+    async def _take_back(self, chunk: Chunk) -> Chunk:
+        """Return a chunk so that it does not follow what an earlier attempt of this run appended to the artifact.
+
+        The artifact is told anew as it was before the run; if it did not exist, the chunk begins it.
+        """
+        first = chunk.artifact_id not in self._touched
+        self._touched.add(chunk.artifact_id)
+        if not (first and chunk.append and chunk.artifact_id in self._artifacts):
+            return chunk
+        reading = functools.partial(
+            run_in_thread, assemble_without, self._run.run, self._run.task, chunk.artifact_id
+        )
+        before = await retry_until_answered(reading, repeatable=True)
+        if before is None:
+            return chunk
+        if not before.parts:
+            return replace(chunk, append=False)
+        self.emit(
+            Chunk(
+                artifact_id=chunk.artifact_id,
+                parts=tuple(before.parts),
+                name=before.name,
+                description=before.description,
+                metadata=before.metadata,
+                extensions=tuple(before.extensions),
+            )
+        )
+        return chunk
 
     async def _prepare(self, emitted: StatusUpdate | Chunk | Reply) -> StatusUpdate | Chunk | Reply:
         """Return an emission with the link for secrets, and with its files outside."""
@@ -164,7 +237,8 @@ class Recorder:
         if told is None:
             return
         self._raise_failure()
-        self._put_question()
+        if self._question is not None:
+            self._put_question()
         self._begin_if_silent(TaskState.WORKING, speaks=True)
         body = event_log.status_body(TaskState.WORKING, event_log.now(), self._message(told))
         self._gathered += len(body)
@@ -177,7 +251,8 @@ class Recorder:
         Raises IllegalTransition, the failure of an earlier flush, and AgentError for too many or too large artifacts.
         """
         self._raise_failure()
-        self._put_question()
+        if self._question is not None:
+            self._put_question()
         match emitted:
             case StatusUpdate():
                 self._begin_if_silent(emitted.state)
@@ -204,18 +279,27 @@ class Recorder:
         self.state = state
         at = event_log.now()
         body = event_log.status_body(state, at, message)
-        self._question = NewEvent(EventKind.STATUS, body, state), StatusRow(state, at, message)
+        text = title_of(update.parts)
+        if not text and state in TERMINAL:
+            text = title_of([Part(text=self._words)])
+        event = NewEvent(EventKind.STATUS, body, state)
+        row = StatusRow(state, at, message, text)
         uses_conversation = self._conversation is not None and self._conversation.is_used
-        if state not in INTERRUPTED or not uses_conversation:
-            self._put_question()
+        if state in INTERRUPTED and uses_conversation:
+            self._question = event, row
+        else:
+            self._put_status(event, row)
 
     def _put_question(self) -> None:
-        """Put a status that was held back into the batch."""
+        """Put the status that was held back into the batch."""
         if self._question is not None:
-            event, self._batch.status = self._question
-            self._question = None
-            self._gathered += len(event.body)
-            self._batch.events.append(event)
+            question, self._question = self._question, None
+            self._put_status(*question)
+
+    def _put_status(self, event: NewEvent, row: StatusRow) -> None:
+        self._batch.status = row
+        self._gathered += len(event.body)
+        self._batch.events.append(event)
 
     def _message(self, said: StatusUpdate | Reply) -> str:
         check_parts(said.parts)
@@ -236,7 +320,10 @@ class Recorder:
         # This raises for values that JSON cannot express, before anything is changed.
         body = self._body(chunk, last=chunk.last)
         artifact = self._place(chunk)
-        self._note_answer(chunk)
+        self.answer_begun = self.answer_begun or chunk.artifact_id == self.answer
+        if len(self._words) < MAX_TITLE:
+            texts = [part.text[:MAX_TITLE] for part in chunk.parts if isinstance(part.text, str)]
+            self._words += "".join(texts)
         self._batch.events.append(NewEvent(EventKind.ARTIFACT, body))
         if artifact.bodies is not None:
             artifact.bodies.append(body)
@@ -244,17 +331,30 @@ class Recorder:
         if chunk.last:
             self._close(chunk.artifact_id)
 
-    def _note_answer(self, emitted: Emission) -> None:
-        """Note whether the artifact for plain text has begun: further text is appended."""
-        mine = isinstance(emitted, Chunk) and emitted.artifact_id == self.answer
-        self.answer_begun = self.answer_begun or mine
+    def end_repeats(self) -> None:
+        """Record all further values: the agent has come to the step in which its run was parked.
+
+        One that has not repeated all that it said before goes on with its artifacts.
+        """
+        if self.said < self.repeats:
+            self._touched.update(self._artifacts)
+        self.repeats = 0
+
+    def _note_repetition(self, emitted: Emission) -> None:
+        """Note a value of before the park. Later pieces are appended to its artifact."""
+        if isinstance(emitted, Chunk):
+            self.answer_begun = self.answer_begun or emitted.artifact_id == self.answer
+            self._touched.add(emitted.artifact_id)
 
     def _body(self, chunk: Chunk, *, last: bool) -> str:
         if "\x00" in chunk.artifact_id or not chunk.artifact_id:
             raise ValueError("an artifact id must not be empty nor hold NUL")
         check_parts(chunk.parts)
-        check_json(chunk.metadata)
-        self._check_number(chunk.artifact_id)
+        if chunk.metadata is not None:
+            check_json(chunk.metadata)
+        is_new = chunk.artifact_id not in self._artifacts
+        if is_new:
+            self._check_number()
         update = ArtifactUpdate(
             artifact=Artifact(
                 artifact_id=chunk.artifact_id,
@@ -264,16 +364,16 @@ class Recorder:
                 metadata=chunk.metadata,
                 extensions=chunk.extensions,
             ),
-            append=chunk.append,
+            append=chunk.append and not is_new,
             last_chunk=last,
         )
         body = write(update)
         self._check_size(len(body))
         return body.decode()
 
-    def _check_number(self, artifact_id: str) -> None:
+    def _check_number(self) -> None:
         limit = self._most
-        if limit and artifact_id not in self._artifacts and len(self._artifacts) >= limit:
+        if limit and len(self._artifacts) >= limit:
             raise AgentError(f"The agent's output exceeds {limit} artifacts.") from TooMuch(
                 "A2A_MAX_ARTIFACTS"
             )
@@ -291,15 +391,17 @@ class Recorder:
         """Return the artifact of a chunk; a new one gets its row with this batch."""
         previous = self._artifacts.get(chunk.artifact_id)
         if previous is not None and chunk.append:
-            self._reopen(previous)
+            if previous.inherited or not previous.open:
+                self._reopen(previous)
             return previous
         position = previous.position if previous else len(self._artifacts)
         begun = self._artifacts[chunk.artifact_id] = _OpenArtifact(position, open_=True)
         begun.bodies = []
-        batch = self._batch  # its earlier entries about the artifact are obsolete
-        batch.artifacts = [row for row in batch.artifacts if row.position != position]
-        batch.closed = [closed for closed in batch.closed if closed != position]
-        batch.reopened = [reopened for reopened in batch.reopened if reopened != position]
+        batch = self._batch
+        if previous is not None:  # earlier entries about the artifact are obsolete
+            batch.artifacts = [row for row in batch.artifacts if row.position != position]
+            batch.closed = [closed for closed in batch.closed if closed != position]
+            batch.reopened = [reopened for reopened in batch.reopened if reopened != position]
         batch.artifacts.append(ArtifactRow(position, chunk.artifact_id, len(batch.events)))
         return begun
 
@@ -308,8 +410,6 @@ class Recorder:
         if artifact.inherited:
             artifact.inherited = False
             self._batch.reopened.append(artifact.position)
-            return
-        if artifact.open:
             return
         self._batch.closed = [one for one in self._batch.closed if one != artifact.position]
         if artifact.bodies is None:
@@ -347,14 +447,14 @@ class Recorder:
         # It is also the final status: if the host could not wait for the Message, the client got a task.
         self._status(last)
 
-    def remember(self, memory: Mapping[str, Any]) -> None:
+    def remember(self, memory: Mapping[str, Any], where: str = "") -> None:
         """Store the turn's memory, and the changes of its conversation, with the last batch.
 
-        Raises TypeError that names a member of the memory that is not JSON.
+        `where` is the `file:line` of the agent. Raises TypeError that names a member of the memory that is not JSON.
         """
         if not isinstance(memory, dict):
             raise TypeError(f"turn.memory must be a dict, not a {type(memory).__name__}")
-        check_kept("turn.memory", memory)
+        memory = keepable("turn.memory", memory, where)
         kept = write(memory).decode() if memory else ""
         if kept != self._memory:
             self._batch.memory = self._memory = kept
@@ -367,10 +467,13 @@ class Recorder:
         for artifact_id, artifact in self._artifacts.items():
             if artifact.open:
                 self._close(artifact_id)
-        self._put_question()
+        if self._question is not None:
+            self._put_question()
         if self.state not in TERMINAL | INTERRUPTED:
             self._begin_if_silent(TaskState.COMPLETED)
             self._status(StatusUpdate(TaskState.COMPLETED))
+        if end.line and self._batch.status:
+            self._batch.status = self._batch.status._replace(text=end.line)
         self._batch.end = end
         self._schedule()
 
@@ -414,7 +517,8 @@ class Recorder:
 
     async def _write(self, batch: Batch) -> None:
         """Write the batch, after what was spent before; if another run has changed the conversation meanwhile, write that the task failed."""
-        await self._meter.settle()
+        if self._meter.waiting:
+            await self._meter.settle()
         try:
             await retry_until_answered(functools.partial(self._append, batch), repeatable=True)
         except ConversationChanged as fault:
@@ -431,7 +535,8 @@ class Recorder:
         body = event_log.status_body(TaskState.FAILED, at, message)
         batch.events = [e for e in stays if e not in ends]
         batch.events.append(NewEvent(EventKind.STATUS, body, TaskState.FAILED))
-        batch.status, self.state = StatusRow(TaskState.FAILED, at, message), TaskState.FAILED
+        batch.status = StatusRow(TaskState.FAILED, at, message, str(fault)[:MAX_TITLE])
+        self.state = TaskState.FAILED
         batch.reveal, batch.again = True, False
         batch.memory = batch.conversation = None
         batch.end = RunEnd("failed", f"{type(fault).__name__}: {fault}\n")

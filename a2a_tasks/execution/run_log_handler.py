@@ -16,7 +16,7 @@ from a2a_tasks.conf import conf
 __all__ = ["LogSink", "LogLine", "current", "install"]
 
 #: Loggers of the host itself: their lines are not the agent's, and writing lines must not create lines.
-OURS = ("a2a_tasks.", "a2a_push.", "a2a_project.", "django.db.")
+OURS = ("a2a_tasks.", "a2a_push.", "a2a_project.", "a2a_frameworks.", "a2a_grpc.", "django.db.")
 #: Characters of a long text that are taken from its start, and from its end. These are more than are stored, so that no
 #: secret is cut in two before its redaction.
 EACH_END = 2000
@@ -65,7 +65,8 @@ class _Handler(logging.Handler):
         if ear is None or record.name.startswith(OURS):
             return
         with contextlib.suppress(Exception):
-            ear.take(LogLine(record.created, record.levelno, record.name, _text(record)))
+            name = record.name[:EACH_END]
+            ear.take(LogLine(record.created, record.levelno, name, _text(record)))
 
 
 def _text(record: logging.LogRecord) -> str:

@@ -10,7 +10,8 @@ import contextlib
 import logging
 import time
 import traceback
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextvars import Context
 from secrets import token_hex
 from typing import Any
 
@@ -25,8 +26,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.execution.active_run import ActiveRun
 from a2a_tasks.execution.agent_call import drive
 from a2a_tasks.execution.attempt_span import AttemptSpan, with_output
-from a2a_tasks.execution.conversation import StoredConversation
-from a2a_tasks.execution.files import StoredFiles
+from a2a_tasks.execution.cancelled_tasks import CancelledTasks
 from a2a_tasks.execution.journal import StoredJournal
 from a2a_tasks.execution.leases import Leases
 from a2a_tasks.execution.meter import Meter
@@ -35,20 +35,29 @@ from a2a_tasks.execution.processes import ProcessDied, Processes
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.run_log import RunLogWriter
 from a2a_tasks.execution.run_log_handler import current, install
-from a2a_tasks.execution.secrets import StoredSecrets
-from a2a_tasks.execution.slots import Slots
+from a2a_tasks.execution.slots import AgentKind, SlotLender, Slots
+from a2a_tasks.execution.sources import StoredConversation, StoredFiles, StoredSecrets
 from a2a_tasks.execution.turns import bind_log_context, turn_of
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import IllegalTransition
+from a2a_tasks.protocol.titles import title_of
 from a2a_tasks.protocol.values import Part, TaskState
-from a2a_tasks.store import parking, runs, workers
+from a2a_tasks.store import behind, call_trees, parking, runs, workers
 from a2a_tasks.store.db import TransactionRefused, run_in_thread, run_to_completion
 from a2a_tasks.store.quarantine import GROUP, Quarantine
-from a2a_tasks.store.records import ClaimedRun, LeaseLost, PreclaimedLease, RunEnd, WantedRuns
+from a2a_tasks.store.records import (
+    ClaimedRun,
+    LeaseLost,
+    PreclaimedLease,
+    RunEnd,
+    WantedRuns,
+    new_token,
+)
 from a2a_tasks.store.versions import fail_tasks_of
 from a2a_tasks.telemetry import tracing
+from a2a_tasks.telemetry.redaction import redact
 from a2a_tasks.telemetry.run_counters import OTHERS, attempts, run_seconds
 
 __all__ = ["Runner"]
@@ -83,6 +92,22 @@ def _why(run: ClaimedRun) -> str:
     return "first"
 
 
+def _make_journal(carried: ActiveRun, recorder: Recorder, meter: Meter) -> StoredJournal:
+    """Return the journal of a run that this process executes."""
+    journal = StoredJournal(
+        carried.assignment,
+        recorder,
+        carried.threads,
+        meter=meter,
+        holds=carried.holds,
+        leave=carried.park,
+        leaving=carried.give_up_lease,
+        acts_once=carried.acts_once,
+    )
+    journal.lender = carried.lender
+    return journal
+
+
 class Runner:
     """A runner of up to `slots` runs from the given queues. Must be made in its event loop, then started."""
 
@@ -90,7 +115,14 @@ class Runner:
         #: The requested queues; None = those of all agents.
         self._asked = queues
         self.queues = self._list_queues()
-        self._slots = Slots(int(conf.RUN_SLOTS) if slots is None else slots)
+        self._processes = Processes()
+        self._slots = Slots(
+            int(conf.RUN_SLOTS) if slots is None else slots,
+            {
+                AgentKind.THREAD: lambda: int(conf.AGENT_THREADS),
+                AgentKind.PROCESS: lambda: self._processes.count,
+            },
+        )
         self._loop = asyncio.get_running_loop()
         self._carried: dict[int, ActiveRun] = {}
         self._due = asyncio.Event()
@@ -104,10 +136,12 @@ class Runner:
         self._resting: dict[int, float] = {}
         #: Lost runs with locked rows, and the time until which they are not rescued: their processes could not beat.
         self._locked: dict[int, float] = {}
+        #: The last run behind another that was looked at, in case that its release was missed.
+        self._swept = 0
         #: Marks of claims without an answer of the database: they may have been committed.
         self._unanswered: list[str] = []
-        #: True if runs in the table may wait for a slot. Then newly accepted runs wait behind them.
-        self._behind = False
+        #: The kinds of agents of which runs in the table may wait for a slot. Newly accepted runs wait behind them.
+        self._behind = set[AgentKind]()
         #: Set after the first query for due runs: this process can work.
         self.looked = asyncio.Event()
         self._leases = Leases(self._carried, self._on_lease_lost)
@@ -116,16 +150,21 @@ class Runner:
         self._claimer: asyncio.Task[None] | None = None
         self._rescuer: asyncio.Task[None] | None = None
         self._draining = False
-        self._processes = Processes()
         #: Processes for runs in quarantine: each run gets a new one.
         self._isolation = Processes(used_again=False)
         self._notebook: RunLogWriter
+        self._cancelled = CancelledTasks(self._processes)
         self.worker = process.name()
 
     @property
     def carrying(self) -> int:
         """Return the number of runs that this process executes."""
         return len(self._carried)
+
+    @property
+    def has_room(self) -> bool:
+        """True while this process could execute one more run of some agent. Any thread."""
+        return not self._draining and self._slots.room > 0
 
     def _list_queues(self) -> list[str]:
         if self._asked or conf.ENVIRONMENT:
@@ -140,7 +179,7 @@ class Runner:
         """Start to listen for hints, to send heartbeats and to claim runs."""
         install()
         self._notebook = RunLogWriter()
-        self._stack.enter_context(pubsub.listen(self._on_hint))
+        self._stack.enter_context(pubsub.listen(self._on_hint, pubsub.RunQueued, pubsub.Stop))
         self._elsewhere.start()
         self._leases.start()
         self._claimer = asyncio.create_task(self._claim_for_ever())
@@ -148,13 +187,16 @@ class Runner:
 
     # --- taking runs ------------------------------------------------------------------------
 
-    def hold(self, queue: str, quota_key: str = "") -> PreclaimedLease | None:
+    def hold(
+        self, queue: str, quota_key: str = "", agent: Agent | None = None
+    ) -> PreclaimedLease | None:
         """Return a lease for a run that is about to be accepted, if this process has a free slot for it."""
-        if self._draining or self._behind or queue not in self.queues:
+        kind = AgentKind.of(agent)
+        if self._draining or kind in self._behind or queue not in self.queues:
             return None
-        if self._slots.room <= 0 or quota_key in self._slots.full():
+        if self._slots.find_room(kind) <= 0 or quota_key in self._slots.full():
             return None
-        return PreclaimedLease(runs.new_token(), self.worker, float(conf.LEASE_SECONDS))
+        return PreclaimedLease(new_token(), self.worker, float(conf.LEASE_SECONDS))
 
     def carry(self, assignment: ClaimedRun) -> None:
         """Start a run whose lease this process has."""
@@ -164,17 +206,27 @@ class Runner:
             lost.parked = lost.parked or assignment.attempt == lost.assignment.attempt
             lost.fenced = not lost.parked
             lost.stop()
-            self._slots.free(lost.assignment.share)
+            lost.lender.end()
+            self._slots.free(lost.assignment.share, lost.kind)
         carried = self._carried[assignment.run] = ActiveRun(assignment, self._forget)
-        self._slots.take(assignment.share)
-        carried.task = self._loop.create_task(self._carry(carried))
+        self._slots.take(assignment.share, carried.kind)
+        carried.lender = SlotLender(
+            self._slots,
+            assignment.share,
+            carried.kind,
+            freed=self._due.set,
+            spare=carried.threads.spare,
+        )
+        # In a context of its own: an agent that has called this one may have set variables.
+        carried.task = self._loop.create_task(self._carry(carried), context=Context())
         carried.task.add_done_callback(lambda _: self._forget(carried))
 
     def _forget(self, carried: ActiveRun) -> None:
         if self._carried.get(carried.assignment.run) is carried:
+            carried.lender.end()
             limited = carried.assignment.scope.agent in switches.limits()
             # Due runs may have waited for this slot.
-            if self._slots.free(carried.assignment.share) or limited:
+            if self._slots.free(carried.assignment.share, carried.kind) or limited:
                 self._due.set()
             del self._carried[carried.assignment.run]
 
@@ -230,11 +282,28 @@ class Runner:
             self._suspects_at = now + float(conf.POLL_SECONDS)
             await self._claim_suspects()
         self._due.clear()
-        while (limit := self._slots.at_once()) > 0 and not self._draining:
-            if not await self._take(limit):
-                self._behind = False
+        await self._claim_due()
+
+    async def _claim_due(self) -> None:
+        """Claim what can be executed: of all kinds of agents together, then, if there may be more, kind by kind."""
+        kinds = dict[AgentKind, list[str]]()
+        for agent in registry.list_own():
+            kinds.setdefault(AgentKind.of(agent), []).append(agent.slug)
+        free = {kind: room for kind in kinds if (room := self._find_room(kind)) > 0}
+        if len(free) > 1:
+            agents = [slug for kind in free for slug in kinds[kind]]
+            if not await self._take(min(free.values()), agents):
+                self._behind = set(kinds) - set(free)
                 return
-        self._behind = True
+        for kind, agents in kinds.items() or [(AgentKind.LOOP, [])]:
+            self._behind.add(kind)
+            while (limit := self._find_room(kind)) > 0 and not self._draining:
+                if not await self._take(limit, agents):
+                    self._behind.discard(kind)
+                    break
+
+    def _find_room(self, kind: AgentKind) -> int:
+        return min(self._slots.at_once(), self._slots.find_room(kind))
 
     async def _claim_suspects(self) -> None:
         """Claim runs in quarantine, as many as this process may execute at once."""
@@ -246,10 +315,12 @@ class Runner:
         }
         for quarantine, free in room.items():
             if (limit := min(free, self._slots.at_once())) > 0 and not self._draining:
-                await self._take(limit, quarantine)
+                await self._take(limit, [agent.slug for agent in registry.list_own()], quarantine)
 
-    async def _take(self, limit: int, quarantine: Quarantine = Quarantine.NONE) -> bool:
-        """Claim up to `limit` runs and start them; return whether there may be more.
+    async def _take(
+        self, limit: int, agents: Sequence[str], quarantine: Quarantine = Quarantine.NONE
+    ) -> bool:
+        """Claim up to `limit` runs of these agents and start them; return whether there may be more.
 
         Runs whose leases expired before the answer came are given back.
         """
@@ -259,7 +330,8 @@ class Runner:
                 runs.claim,
                 WantedRuns(
                     queues=self.queues,
-                    agents=[agent.slug for agent in registry.list_own()],
+                    agents=agents,
+                    known=[agent.slug for agent in registry.list_own()],
                     worker=self.worker,
                     lease_seconds=float(conf.LEASE_SECONDS),
                     carrying=self.carrying,
@@ -305,10 +377,18 @@ class Runner:
 
     async def _rescue_for_ever(self) -> None:
         """Search for lost runs, and for parked ones to wake, independently of the claims: neither waits for the other."""
+        look: Callable[[], None] = (
+            call_trees.look_at_all
+        )  # tasks may have ended while no process looked
         while not self._draining:
             try:
                 while await run_in_thread(parking.wake):
                     pass
+                await run_in_thread(look)
+                look = call_trees.look
+                self._swept = await run_in_thread(behind.release_missed, self._swept)
+                await run_in_thread(runs.name_agents, self.queues)
+                await self._cancelled.look(self._notebook)
                 await self._rescue()
             except Overloaded as fault:
                 self._be_patient(fault)
@@ -320,6 +400,8 @@ class Runner:
         before, self._looked_at = self._looked_at, time.time()
         if self._looked_at - before > 2 * float(conf.LEASE_SECONDS):  # the machine was suspended
             self._be_patient()
+        if (jump := self._looked_at - before) < 0:  # the clock was set back
+            await run_in_thread(parking.shift_waits, jump)
         if self.patient:
             return
         limit, now = int(conf.MAX_ATTEMPTS), time.monotonic()
@@ -344,9 +426,9 @@ class Runner:
 
     async def _carry(self, carried: ActiveRun) -> None:
         """Execute a run, and count the attempt."""
-        bind_log_context(carried.assignment)
+        bind_log_context(carried.assignment, carried.request)
         slug = carried.assignment.scope.agent
-        agent = slug if registry.find_own(slug) else OTHERS
+        agent = slug if carried.agent else OTHERS
         attempts.labels(agent, _why(carried.assignment)).inc()
         outcome = await self._execute(carried)
         run_seconds.labels(agent, outcome).observe(carried.age)
@@ -355,24 +437,16 @@ class Runner:
         """Execute a run; return the outcome for the metrics."""
         run = carried.assignment
         conversation = StoredConversation(run)
-        meter = Meter(run)
+        meter = Meter(run, carried.request)
         recorder = Recorder(run, conversation, meter)
-        journal = StoredJournal(
-            run,
-            recorder,
-            carried.threads,
-            meter=meter,
-            holds=carried.holds,
-            leave=carried.park,
-            leaving=carried.give_up_lease,
-            acts_once=carried.acts_once,
-        )
+        journal = _make_journal(carried, recorder, meter)
         secrets = StoredSecrets(run)
-        turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets, conversation)
+        turn = carried.turn = turn_of(
+            run, journal, StoredFiles(run), secrets, conversation, carried.request
+        )
         log = self._notebook.open(run)
         current.set(log)  # for this task, and for tasks and threads that the agent starts
         try:
-            meter.start()
             with AttemptSpan(carried, turn.message.message_id, recorder):
                 end = await self._listen_to(carried, turn, recorder, journal)
                 failpoint("worker.agent_returned")
@@ -380,6 +454,7 @@ class Runner:
                 recorder.finish(end)
                 await recorder.wait_written()
                 await secrets.wipe()
+            await self._end_calls(carried, journal)
             return "failed" if recorder.state is TaskState.FAILED else end.status
         except LeaseLost:
             logger.info("run %s lost its task; its agent was stopped", run.run)
@@ -405,6 +480,15 @@ class Runner:
                 await meter.close()  # it was spent, however the run ended
         return "crashed"
 
+    async def _end_calls(self, carried: ActiveRun, journal: StoredJournal) -> None:
+        """Close the calls of a run that has ended, and tell the task that has called its own. A look does what is missed."""
+        run = carried.assignment
+        with contextlib.suppress(Overloaded):
+            if journal.has_called:
+                await run_in_thread(call_trees.end_turn, run.task, run.input_number)
+            if carried.request.path:
+                await run_in_thread(call_trees.settle, run.task)
+
     async def _listen_to(
         self, carried: ActiveRun, turn: Turn, recorder: Recorder, journal: StoredJournal
     ) -> RunEnd:
@@ -412,8 +496,7 @@ class Runner:
 
         Raises CancelledError if the run was stopped, however the agent reacted.
         """
-        run = carried.assignment
-        agent = registry.find_own(run.scope.agent)
+        run, agent = carried.assignment, carried.agent
         try:
             if agent is None:
                 raise AgentError("The agent is no longer hosted here.")
@@ -427,7 +510,7 @@ class Runner:
             carried.threads.check()
             turn._unused.tell(type(agent).__module__, agent.run)  # noqa: SLF001 - warnings for the author
             try:
-                recorder.remember(turn.memory)
+                recorder.remember(turn.memory, definition(agent.run))
             except TypeError as fault:
                 fault.add_note(f"It is the memory that the agent has left: {definition(agent.run)}")
                 raise
@@ -479,12 +562,14 @@ class Runner:
         if not isinstance(fault, AgentError):
             logger.error("run %s of %s failed", run.run, run.scope.agent, exc_info=fault)
         trace = _sendable("".join(traceback.format_exception(fault)))[-MAX_TRACE_LENGTH:]
-        said = [Part(text=text)]
+        said, line = [Part(text=text)], text
+        if not isinstance(fault, AgentError):
+            line = redact(f"{type(fault).__name__}: {_sendable(str(fault))}")
         if settings.DEBUG and not isinstance(fault, AgentError):  # the client is the author
             said.append(Part(text=trace))
         with contextlib.suppress(IllegalTransition):  # the agent had ended its task already
             recorder.emit(StatusUpdate(TaskState.FAILED, tuple(said)))
-        return RunEnd("failed", trace)
+        return RunEnd("failed", trace, title_of([Part(text=line)]))
 
     # --- handing back --------------------------------------------------------------------
 
@@ -508,6 +593,7 @@ class Runner:
         try:
             await self._hand_back()
         finally:
+            await self._cancelled.close()
             await self._notebook.close()
             self._leases.stop()
             self._stack.close()

@@ -4,46 +4,103 @@ Some slots stay free for new shares: a share gets no more while it has `KEPT` ti
 gets nine tenths of all; two that want all get 95 % together, and so on, so that the next share always finds a slot. If
 there are fewer than ten slots, none is kept free. `A2A_RUN_SLOTS_PER_TENANT` also limits a share.
 
+A run of a synchronous agent also needs a thread, and one of an agent with `runs_in = "process"` a process. A process takes
+no more runs of a kind than it can execute. The others wait in the table, where other processes find them.
+
 These are the dynamic thresholds of Choudhury and Hahne (IEEE/ACM Transactions on Networking, 1998), by which a switch
 shares its memory among ports. See docs/decisions/0007.
 """
 
 from __future__ import annotations
 
+import contextlib
+import enum
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 
+from a2a_tasks.agents import Agent
 from a2a_tasks.conf import conf
 
-__all__ = ["KEPT", "Slots"]
+__all__ = ["KEPT", "AgentKind", "SlotLender", "Slots"]
 
 #: Largest ratio of a share's slots to the free slots.
 KEPT = 9
+#: Least number of runs that may wait in memory for other tasks beside those that have a slot.
+MIN_WAITING = 100
+#: Least number of those in processes of their own, which need memory.
+MIN_WAITING_PROCESSES = 8
+
+
+class AgentKind(enum.Enum):
+    """The place where an agent's `run` is executed."""
+
+    LOOP = enum.auto()  #: on the event loop
+    THREAD = enum.auto()  #: in one of the A2A_AGENT_THREADS
+    PROCESS = enum.auto()  #: in one of the A2A_AGENT_PROCESSES
+
+    @classmethod
+    def of(cls, agent: Agent | None) -> AgentKind:
+        """Return the kind of an agent; None = an agent that is not hosted here."""
+        if agent is None:
+            return cls.LOOP
+        if agent.runs_in == "process":
+            return cls.PROCESS
+        return cls.THREAD if agent.synchronous else cls.LOOP
 
 
 class Slots:
-    """The count of a process's runs, in total and by share (`Caller.quota_key`)."""
+    """The count of a process's runs: in total, by share (`Caller.quota_key`), and by kind of agent."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(
+        self, count: int, limits: Mapping[AgentKind, Callable[[], int]] | None = None
+    ) -> None:
+        """Make `count` slots; `limits` returns the maximum of runs of a kind, if it has one."""
         #: Number of slots, and number of free slots.
         self.count = self.room = count
+        #: Numbers of runs that wait in memory, and have lent their slots.
+        self._lent: Counter[AgentKind] = Counter()
+        self._limits = limits or {}
         self._taken: Counter[str] = Counter()
+        self._kinds: Counter[AgentKind] = Counter()
 
-    def take(self, quota_key: str) -> None:
-        """Count one run more of this share."""
+    def take(self, quota_key: str, kind: AgentKind = AgentKind.LOOP) -> None:
+        """Count one run more of this share and kind."""
         self.room -= 1
         self._taken[quota_key] += 1
+        self._kinds[kind] += 1
 
-    def free(self, quota_key: str) -> bool:
-        """Count one run less of this share; return whether a due run may have waited for the slot."""
+    def free(self, quota_key: str, kind: AgentKind = AgentKind.LOOP) -> bool:
+        """Count one run less of this share and kind; return whether a due run may have waited for the slot."""
         # With one more free slot, a full share may have more, too.
-        awaited = self.room <= 0 or bool(self.full())
+        awaited = self.find_room(kind) <= 0 or bool(self.full())
         self.room += 1
         self._taken[quota_key] -= 1
+        self._kinds[kind] -= 1
         if not self._taken[quota_key]:
             del self._taken[quota_key]
         return awaited
+
+    def lend(self, quota_key: str, kind: AgentKind) -> None:
+        """Count the slot of a run as free that waits in memory for other tasks."""
+        self._lent[kind] += 1
+        self.free(quota_key, kind)
+
+    def take_back(self, quota_key: str, kind: AgentKind) -> None:
+        """Count the slot as taken again. For a while there may be more runs than slots."""
+        self._lent[kind] -= 1
+        self.take(quota_key, kind)
+
+    def may_lend(self, kind: AgentKind) -> bool:
+        """Return whether one more run of this kind may wait in memory for other tasks."""
+        if kind is AgentKind.PROCESS:
+            return self._lent[kind] < max(self._limits[kind](), MIN_WAITING_PROCESSES)
+        return self._lent.total() < max(self.count, MIN_WAITING)
+
+    def find_room(self, kind: AgentKind) -> int:
+        """Return how many more runs of this kind can be executed."""
+        limit = self._limits.get(kind)
+        return self.room if limit is None else min(self.room, limit() - self._kinds[kind])
 
     def full(self) -> Collection[str]:
         """Return the shares that have all the slots that they may have now."""
@@ -64,3 +121,52 @@ class Slots:
         """Return the number of slots at which a share gets no more now."""
         kept = KEPT * max(0, self.room)
         return min(kept, int(conf.RUN_SLOTS_PER_TENANT) or kept)
+
+
+class SlotLender:
+    """The slot of one run, which others may have while the run waits in memory for other tasks.
+
+    As many runs of a process may wait so as it has slots, but at least MIN_WAITING, and as many in processes of their own as
+    there are such, but at least MIN_WAITING_PROCESSES.
+    """
+
+    def __init__(
+        self,
+        slots: Slots,
+        quota_key: str,
+        kind: AgentKind,
+        *,
+        freed: Callable[[], None],
+        spare: Callable[[int], None],
+    ) -> None:
+        """`freed` is called when others may have the slot; `spare` counts threads that wait, and take no jobs."""
+        self._slots, self._quota_key, self._kind = slots, quota_key, kind
+        self._freed, self._spare = freed, spare
+        self._waits, self._is_over = 0, False
+
+    @property
+    def has_room(self) -> bool:
+        """True if the run waits already, or may."""
+        return self._waits > 0 or self._slots.may_lend(self._kind)
+
+    @contextlib.contextmanager
+    def lend(self, *, in_thread: bool) -> Iterator[None]:
+        """Let others have the slot, and the thread that waits, as long as the block lasts."""
+        self._waits += 1
+        if self._waits == 1 and not self._is_over:
+            self._slots.lend(self._quota_key, self._kind)
+            self._freed()
+        self._spare(1 if in_thread else 0)
+        try:
+            yield
+        finally:
+            self._spare(-1 if in_thread else 0)
+            self._waits -= 1
+            if not (self._waits or self._is_over):
+                self._slots.take_back(self._quota_key, self._kind)
+
+    def end(self) -> None:
+        """Take the slot back, because the run has ended; a wait that goes on has no slot to lend."""
+        if self._waits and not self._is_over:
+            self._slots.take_back(self._quota_key, self._kind)
+        self._is_over = True

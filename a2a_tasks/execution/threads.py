@@ -64,6 +64,13 @@ class Threads:
                 self._start()
         logger.error("agent %s does not end; its thread was abandoned and replaced", job.agent)
 
+    def spare(self, count: int) -> None:
+        """Count so many threads more, or less, that wait for other tasks: others may be started in their place."""
+        with self._lock:
+            self._count -= count
+            if count > 0 and not self._idle and not self._waiting.empty():
+                self._start()
+
     def _start(self) -> None:
         threading.Thread(target=self._serve, name="agent", daemon=True).start()
         self._count += 1

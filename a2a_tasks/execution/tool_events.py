@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import re
+from collections import Counter
 from typing import Any
 
 import msgspec
 
-from a2a_tasks.agents.content import data
-from a2a_tasks.agents.emission import StatusUpdate, ToolEvent
+from a2a_tasks.agents.emission import StatusUpdate, ToolEvent, data
 from a2a_tasks.agents.host_extensions import TOOL_EVENTS
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_json
@@ -22,6 +23,8 @@ __all__ = ["ToolEvents"]
 #: Bytes of the JSON of arguments or a content; of larger ones, the beginning is kept as text.
 MAX_BYTES = 16 * 1024
 MAX_ID_LENGTH = 256
+#: The number of a call with a repeated id.
+_NUMBER = re.compile(r"#[0-9]+\Z")
 
 
 class _Stored(msgspec.Struct):
@@ -45,8 +48,11 @@ _decode = msgspec.json.Decoder(_Stored).decode
 class ToolEvents:
     """The events of tools in a task, as the run that holds it knows them."""
 
-    def __init__(self, task: int) -> None:
-        self._task = task
+    def __init__(self, task: int, turn: int) -> None:
+        """Make those of a task; `turn` is the number of the event that began the turn."""
+        self._task, self._turn = task, turn
+        #: The number of results that earlier turns had for an id.
+        self._ended: Counter[str] = Counter()
         #: Kind and id of what was told; None = not read yet.
         self._told: set[tuple[str, str]] | None = None
 
@@ -60,17 +66,31 @@ class ToolEvents:
                 f"the id of a tool call must be a str of 1 to {MAX_ID_LENGTH} characters"
             )
         if self._told is None:
-            read = functools.partial(run_in_thread, read_tool_bodies, self._task)
-            bodies = await retry_until_answered(read, repeatable=True)
-            datas = [_decode(body).status.message.parts[0].data for body in bodies]
-            self._told = {(kind, about["id"]) for found in datas for kind, about in found.items()}
-        if (event.kind, event.id) in self._told:
+            self._told = await self._read()
+        id_ = self._make_unique(event)
+        if (event.kind, id_) in self._told:
             return None
-        shown = {"id": event.id} | {key: _show(value) for key, value in event.about.items()}
-        self._told.add((event.kind, event.id))
+        shown = {"id": id_} | {key: _show(value) for key, value in event.about.items()}
+        self._told.add((event.kind, id_))
         return StatusUpdate(
             TaskState.WORKING, (data({event.kind: shown}),), extensions=(TOOL_EVENTS.uri,)
         )
+
+    async def _read(self) -> set[tuple[str, str]]:
+        """Read what was told, and count the results of earlier turns."""
+        read = functools.partial(run_in_thread, read_tool_bodies, self._task)
+        told: set[tuple[str, str]] = set()
+        for number, body in await retry_until_answered(read, repeatable=True):
+            for kind, about in _decode(body).status.message.parts[0].data.items():
+                told.add((kind, about["id"]))
+                if kind == "toolResult" and number < self._turn:
+                    self._ended.update({about["id"], _NUMBER.sub("", about["id"])})
+        return told
+
+    def _make_unique(self, event: ToolEvent) -> str:
+        """Return an id that is unique in the task, and the same in every attempt of the turn: `call_0`, `call_0#2`."""
+        number = event.number and self._ended[event.id] + event.number
+        return f"{event.id}#{number}" if number > 1 else str(event.id)
 
 
 def _show(value: Any) -> Any:

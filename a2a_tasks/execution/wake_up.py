@@ -1,7 +1,7 @@
-"""The wake-up of Celery's workers: a message for each queue with due runs. It contains the queue's name and no data.
+"""The wake-up of Celery's workers for queues with due runs. It contains the queue's name and no data.
 
-Publishing takes a millisecond and may block, so one thread does it. Hints during a publication and shortly after share
-one message: a job costs the worker more than a query of the table. Workers also poll, so a lost message costs a second.
+It goes over Redis (`a2a_tasks.wake_ups`), and without REDIS_URL as a Celery message. Either may block, so one thread does
+it. Hints during a publication and shortly after share one wake-up. Workers also poll, so a lost one costs a second.
 """
 
 from __future__ import annotations
@@ -11,19 +11,25 @@ import functools
 import logging
 import threading
 import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from a2a_tasks import process_lifetime, pubsub
+from a2a_tasks import process_lifetime, pubsub, wake_ups
+from a2a_tasks.conf import project
 from a2a_tasks.execution.celery_app import app
 from a2a_tasks.execution.dispatch import by_workers
 from a2a_tasks.execution.jobs import carry_due_runs
 from a2a_tasks.outages import ThrottledLogger
 
+if TYPE_CHECKING:
+    import redis
+
 __all__ = ["install"]
 
 logger = logging.getLogger(__name__)
-#: Minimum seconds between two messages.
+#: Minimum seconds between two wake-ups.
 MIN_INTERVAL_SECONDS = 0.01
-_outage = ThrottledLogger(logger, "the broker did not take a wake-up of workers")
+_outage = ThrottledLogger(logger, "a wake-up of workers was not taken")
 
 
 class _WakeUps:
@@ -33,6 +39,7 @@ class _WakeUps:
         self._has_due = threading.Event()
         self._publishing = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._redis: redis.Redis | None = None
 
     def on_hint(self, hint: pubsub.Hint) -> None:
         """Note the queue of a hint, and wake the publishing thread. Any thread."""
@@ -57,18 +64,22 @@ class _WakeUps:
         with self._publishing:
             with self._lock:
                 due, self._due = self._due, set()
-            for queue in due:
-                self._publish_queue(queue)
+            try:
+                self._send(due)
+            except Exception as fault:  # noqa: BLE001 - any broker's error; workers poll
+                _outage.warning(fault)
 
-    def _publish_queue(self, queue: str) -> None:
-        try:
+    def _send(self, queues: Collection[str]) -> None:
+        if project.REDIS_URL:
+            self._redis = self._redis or wake_ups.connect()
+            wake_ups.push(self._redis, queues)
+            return
+        for queue in queues:
             app.send_task(carry_due_runs.name, queue=queue, expires=60, retry=False)
-        except Exception as fault:  # noqa: BLE001 - any broker's error; workers poll
-            _outage.warning(fault)
 
 
 _publisher = _WakeUps()
-_installed = pubsub.listen(_publisher.on_hint)
+_installed = pubsub.listen(_publisher.on_hint, pubsub.RunQueued)
 
 
 def install() -> None:

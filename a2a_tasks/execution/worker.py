@@ -1,6 +1,6 @@
 """The event loop inside a Celery worker: one loop in a thread, with the runner, or with other work of its queues.
 
-Jobs only wake it, so one worker process executes hundreds of waiting agents, and no broker time-out affects them.
+Wake-ups only make it look for runs, so one worker process executes hundreds of waiting agents, and no broker time-out affects them.
 
 At SIGTERM the runner drains at once, in parallel to Celery's own shutdown, which may wait for a job or a silent broker.
 The process ends GRACE_SECONDS after the drain in any case.
@@ -18,10 +18,11 @@ from typing import Any
 
 from celery import bootsteps
 
-from a2a_tasks import process, process_lifetime
+from a2a_tasks import process, process_lifetime, wake_ups
 from a2a_tasks.conf import conf
 from a2a_tasks.execution import heartbeat, presence
 from a2a_tasks.execution.celery_app import app
+from a2a_tasks.execution.housekeeping import DutyKeeper
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.execution.sealer import Sealer
 from a2a_tasks.failpoints import failpoint
@@ -82,11 +83,15 @@ async def _begin(queues: Sequence[str] | None) -> None:
         await _others[queue]()
     of_agents = None if queues is None else [name for name in queues if name not in _others]
     if of_agents is None or of_agents:
-        _runner = Runner(of_agents)
-        _runner.start()
-        process_lifetime.on_drain(_runner.stop_claiming)
+        runner = _runner = Runner(of_agents)
+        runner.start()
+        listener = wake_ups.Listener(lambda: runner.queues, lambda: runner.has_room, wake)
+        listener.start()
+        process_lifetime.on_drain(listener.close)
+        process_lifetime.on_drain(runner.stop_claiming)
         process_lifetime.on_stop(Sealer().close)
-        process_lifetime.on_stop(functools.partial(_drain_runner, _runner))
+        process_lifetime.on_stop(DutyKeeper().close)
+        process_lifetime.on_stop(functools.partial(_drain_runner, runner))
 
 
 def _load(queues: Sequence[str]) -> presence.WorkerLoad:
@@ -99,7 +104,7 @@ async def _drain_runner(runner: Runner) -> None:
 
 
 def wake() -> None:
-    """Make the runner look for due runs; in prefork children, which the worker's start does not reach, start it."""
+    """Make the runner look for due runs. In prefork children, which the worker's start does not reach, start it."""
     start()
     failpoint("worker.rung")
     if _runner is not None:

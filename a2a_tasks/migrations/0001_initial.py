@@ -1,12 +1,13 @@
-import a2a_tasks.protocol.values
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import uuid
 from django.conf import settings
 from django.db import migrations, models
 
+from a2a_tasks.migrations._patience import PatientMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PatientMigration):
 
     initial = True
 
@@ -92,8 +93,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 'permissions': [('see_all_tenants', 'Can see every tenant'), ('answer_task', 'Can answer tasks that wait for people, and say who does'), ('run_again_task', 'Can run tasks again')],
-                'indexes': [models.Index(models.F('tenant'), models.F('owner'), models.F('agent'), models.OrderBy(models.F('status_at'), descending=True), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('is_task', True)), name='task_list'), models.Index(models.F('tenant'), models.F('owner'), models.F('agent'), models.F('state'), models.OrderBy(models.F('status_at'), descending=True), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('is_task', True)), name='task_list_by_state'), models.Index(models.F('context'), models.OrderBy(models.F('status_at'), descending=True), models.OrderBy(models.F('id'), descending=True), name='task_list_by_context'), models.Index(models.F('tenant'), models.F('owner'), models.F('agent'), models.F('id'), condition=models.Q(('is_task', True)), name='task_tally'), models.Index(models.F('id'), condition=models.Q(('is_task', False), models.Q(('state__in', [a2a_tasks.protocol.values.TaskState['CANCELED'], a2a_tasks.protocol.values.TaskState['COMPLETED'], a2a_tasks.protocol.values.TaskState['FAILED'], a2a_tasks.protocol.values.TaskState['REJECTED']]), _negated=True)), name='task_undecided'), models.Index(models.F('status_at'), models.F('state'), models.F('agent'), models.F('tenant'), condition=models.Q(('state__in', [a2a_tasks.protocol.values.TaskState['CANCELED'], a2a_tasks.protocol.values.TaskState['COMPLETED'], a2a_tasks.protocol.values.TaskState['FAILED'], a2a_tasks.protocol.values.TaskState['REJECTED']])), name='task_ended'), models.Index(models.F('state'), models.OrderBy(models.F('id'), descending=True), name='task_admin_state'), models.Index(models.F('status_at'), models.F('id'), condition=models.Q(('is_task', True), ('state__in', ['TASK_STATE_AUTH_REQUIRED', 'TASK_STATE_INPUT_REQUIRED'])), name='task_waiting'), models.Index(models.F('agent'), models.OrderBy(models.F('id'), descending=True), name='task_admin_agent')],
-                'constraints': [models.UniqueConstraint(fields=('public_id', 'agent', 'owner', 'tenant'), name='task_id_is_unique_per_owner'), models.CheckConstraint(condition=models.Q(models.Q(('state__in', [a2a_tasks.protocol.values.TaskState['CANCELED'], a2a_tasks.protocol.values.TaskState['COMPLETED'], a2a_tasks.protocol.values.TaskState['FAILED'], a2a_tasks.protocol.values.TaskState['REJECTED']]), _negated=True), ('run_token', ''), _connector='OR'), name='an_ended_task_is_held_by_no_run')],
+                'indexes': [models.Index(models.F('tenant'), models.F('owner'), models.F('agent'), models.OrderBy(models.F('status_at'), descending=True), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('is_task', True)), name='task_list'), models.Index(models.F('tenant'), models.F('owner'), models.F('agent'), models.F('state'), models.OrderBy(models.F('status_at'), descending=True), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('is_task', True)), name='task_list_by_state'), models.Index(models.F('context'), models.OrderBy(models.F('status_at'), descending=True), models.OrderBy(models.F('id'), descending=True), name='task_list_by_context'), models.Index(models.F('tenant'), models.F('owner'), models.F('agent'), models.F('id'), condition=models.Q(('is_task', True)), name='task_tally'), models.Index(models.F('id'), condition=models.Q(('is_task', False), models.Q(('state__in', ['TASK_STATE_CANCELED', 'TASK_STATE_COMPLETED', 'TASK_STATE_FAILED', 'TASK_STATE_REJECTED']), _negated=True)), name='task_undecided'), models.Index(models.F('status_at'), models.F('state'), models.F('agent'), models.F('tenant'), condition=models.Q(('state__in', ['TASK_STATE_CANCELED', 'TASK_STATE_COMPLETED', 'TASK_STATE_FAILED', 'TASK_STATE_REJECTED'])), name='task_ended'), models.Index(models.F('state'), models.OrderBy(models.F('id'), descending=True), name='task_admin_state'), models.Index(models.F('status_at'), models.F('id'), condition=models.Q(('is_task', True), ('state__in', ['TASK_STATE_AUTH_REQUIRED', 'TASK_STATE_INPUT_REQUIRED'])), name='task_waiting'), models.Index(models.F('agent'), models.OrderBy(models.F('id'), descending=True), name='task_admin_agent')],
+                'constraints': [models.UniqueConstraint(fields=('public_id', 'agent', 'owner', 'tenant'), name='task_id_is_unique_per_owner'), models.CheckConstraint(condition=models.Q(models.Q(('state__in', ['TASK_STATE_CANCELED', 'TASK_STATE_COMPLETED', 'TASK_STATE_FAILED', 'TASK_STATE_REJECTED']), _negated=True), ('run_token', ''), _connector='OR'), name='an_ended_task_is_held_by_no_run')],
             },
         ),
         migrations.CreateModel(

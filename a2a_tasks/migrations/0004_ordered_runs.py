@@ -2,8 +2,10 @@
 
 from django.db import migrations, models
 
+from a2a_tasks.migrations._patience import PatientMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PatientMigration):
 
     dependencies = [
         ('a2a_tasks', '0003_conversations'),
@@ -14,9 +16,5 @@ class Migration(migrations.Migration):
             model_name='run',
             name='ordered_in',
             field=models.BigIntegerField(null=True),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(models.F('ordered_in'), models.F('id'), condition=models.Q(('ordered_in__isnull', False), ('status__in', ['queued', 'running'])), name='run_ordered'),
         ),
     ]

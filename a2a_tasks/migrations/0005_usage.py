@@ -2,8 +2,10 @@
 
 from django.db import migrations, models
 
+from a2a_tasks.migrations._patience import PatientMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PatientMigration):
 
     dependencies = [
         ('a2a_tasks', '0004_ordered_runs'),

@@ -2,8 +2,10 @@
 
 from django.db import migrations, models
 
+from a2a_tasks.migrations._patience import PatientMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PatientMigration):
 
     dependencies = [
         ('a2a_tasks', '0006_tool_events'),
@@ -24,13 +26,5 @@ class Migration(migrations.Migration):
             model_name='run',
             name='said',
             field=models.IntegerField(db_default=0, default=0),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(models.F('due_at'), condition=models.Q(('round__gte', 4611686018427387904), ('status', 'queued')), name='run_parked'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(models.F('awaits'), condition=models.Q(('round__gte', 4611686018427387904), ('status', 'queued'), ('awaits__isnull', False)), name='run_awaiting'),
         ),
     ]

@@ -3,8 +3,10 @@
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
+from a2a_tasks.migrations._patience import PatientMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PatientMigration):
     dependencies = [
         ("a2a_tasks", "0007_parked_runs"),
     ]

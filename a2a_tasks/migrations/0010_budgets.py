@@ -4,8 +4,10 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
+from a2a_tasks.migrations._patience import PatientMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PatientMigration):
 
     dependencies = [
         ('a2a_tasks', '0009_usage_ledger'),
@@ -51,10 +53,6 @@ class Migration(migrations.Migration):
             model_name='run',
             name='waits_for_budget',
             field=models.BigIntegerField(null=True),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(models.F('waits_for_budget'), condition=models.Q(('round__gte', 4611686018427387904), ('status', 'queued'), ('waits_for_budget__isnull', False)), name='run_waits_for_budget'),
         ),
         migrations.AddConstraint(
             model_name='budget',

@@ -11,24 +11,38 @@ from a2a_tasks.models.audit import AuditEntry, AuditLink, AuditSeal
 from a2a_tasks.models.budget import (
     Budget,
     BudgetAction,
+    BudgetHold,
     BudgetShare,
     BudgetUnit,
     BudgetUse,
     BudgetWindow,
 )
+from a2a_tasks.models.bulk_job import BulkJob, BulkResult, BulkState
+from a2a_tasks.models.cancel_notice import CancelNotice
+from a2a_tasks.models.chat_prefix import ChatPrefix
 from a2a_tasks.models.context import Context
 from a2a_tasks.models.conversation import (
     ConversationItem,
     ConversationList,
     ConversationMemory,
 )
+from a2a_tasks.models.delegation import AskPolicy, Delegation, EndPolicy
 from a2a_tasks.models.event import Event
 from a2a_tasks.models.grant import ALL, Grant, GrantRight
 from a2a_tasks.models.handed_secret import HandedSecret
 from a2a_tasks.models.idempotency import Idempotency
 from a2a_tasks.models.privacy import Held, Hold, TenantRetention
-from a2a_tasks.models.run import IS_PARKED, PARKED, WAITS_FOR_SLOT, Run, RunStatus
+from a2a_tasks.models.run import (
+    BEHIND,
+    IS_BEHIND,
+    IS_PARKED,
+    PARKED,
+    WAITS_FOR_SLOT,
+    Run,
+    RunStatus,
+)
 from a2a_tasks.models.run_line import RunLine
+from a2a_tasks.models.saved_view import SavedView
 from a2a_tasks.models.step import Step
 from a2a_tasks.models.stored_file import StoredFile
 from a2a_tasks.models.task import LONG_COLUMNS, Artifact, Message, Tally, Task
@@ -42,17 +56,26 @@ __all__ = [
     "AgentVersion",
     "ApiKey",
     "Artifact",
+    "AskPolicy",
     "Assignment",
     "AuditEntry",
     "AuditLink",
     "AuditSeal",
     "Budget",
     "BudgetAction",
+    "BudgetHold",
     "BudgetShare",
     "BudgetUnit",
     "BudgetUse",
     "BudgetWindow",
+    "BulkJob",
+    "BulkResult",
+    "BulkState",
+    "ChatPrefix",
     "Context",
+    "CancelNotice",
+    "Delegation",
+    "EndPolicy",
     "ConversationItem",
     "ConversationList",
     "ConversationMemory",
@@ -61,6 +84,8 @@ __all__ = [
     "HandedSecret",
     "Held",
     "Hold",
+    "BEHIND",
+    "IS_BEHIND",
     "IS_PARKED",
     "Idempotency",
     "GrantRight",
@@ -69,6 +94,7 @@ __all__ = [
     "Run",
     "RunLine",
     "RunStatus",
+    "SavedView",
     "Step",
     "StoredFile",
     "SwitchState",

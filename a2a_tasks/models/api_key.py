@@ -11,7 +11,7 @@ class ApiKey(models.Model):
 
     #: The public part of the key; it identifies the caller.
     prefix = models.CharField(max_length=16, unique=True)
-    name = models.CharField("what for", max_length=200)
+    name = models.CharField(max_length=200)
     tenant = models.CharField(max_length=128, blank=True, default="")
     #: Separated by spaces, as in RFC 6749.
     scopes = models.CharField(max_length=2000, blank=True, default="")

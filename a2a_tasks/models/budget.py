@@ -27,7 +27,7 @@ class BudgetShare(models.TextChoices):
 
 
 class BudgetWindow(models.TextChoices):
-    """The time after which a sum begins anew, in UTC."""
+    """The time after which a sum resets, in UTC."""
 
     EVER = "ever", "never"
     HOUR = "hour", "every hour"
@@ -55,10 +55,10 @@ class Budget(models.Model):
         "counted for", max_length=16, choices=BudgetShare.choices, default=BudgetShare.ALL
     )
     window = models.CharField(
-        "begins anew", max_length=16, choices=BudgetWindow.choices, default=BudgetWindow.EVER
+        "resets", max_length=16, choices=BudgetWindow.choices, default=BudgetWindow.EVER
     )
     action = models.CharField(
-        "with nothing left",
+        "when it is used up",
         max_length=16,
         choices=BudgetAction.choices,
         default=BudgetAction.REFUSE,
@@ -90,6 +90,8 @@ class BudgetUse(models.Model):
     #: The beginning of the window.
     since = models.DateTimeField()
     used = models.DecimalField(max_digits=32, decimal_places=12, default=0)
+    #: Number of reports or charges that were added: `used / charges` is the mean of one.
+    charges = models.BigIntegerField(default=0, db_default=0)
     #: The amount that operators have allowed beyond the limit.
     allowed = models.DecimalField(max_digits=32, decimal_places=12, default=0)
     #: The time since which operators are asked, and the key of the first task that waits; null = they are not asked.
@@ -97,11 +99,13 @@ class BudgetUse(models.Model):
     asked_for = models.BigIntegerField(null=True, blank=True)
     #: True if an operator has refused to allow more.
     refused = models.BooleanField(default=False)
+    #: True if parked runs may wait for it. Each runner looks once a second whether there is room for them.
+    waited = models.BooleanField(default=False, db_default=False)
     changed_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        verbose_name = "use of a budget"
-        verbose_name_plural = "uses of budgets"
+        verbose_name = "budget usage"
+        verbose_name_plural = "budget usage"
         constraints = [
             models.UniqueConstraint(
                 fields=["budget", "subject", "since"], name="one_sum_of_a_budget"
@@ -110,7 +114,33 @@ class BudgetUse(models.Model):
         indexes = [
             models.Index("asked_at", name="budget_asks", condition=Q(asked_at__isnull=False)),
             models.Index("since", name="budget_since"),
+            models.Index("id", name="budget_waited", condition=Q(waited=True)),
         ]
 
     def __str__(self) -> str:
         return f"{self.budget} {self.subject}".strip()
+
+
+class BudgetHold(models.Model):
+    """The part of a sum that is reserved for the next call of a run.
+
+    It counts while the run has the lease with this token, so the end, the death and the park of the run give it back. No
+    foreign keys: a row whose run or sum is gone counts nothing, and is deleted with old sums.
+    """
+
+    #: The keys of the budget, of its sum (`BudgetUse`), and of the run.
+    budget = models.BigIntegerField()
+    use = models.BigIntegerField()
+    run = models.BigIntegerField()
+    #: The token of the lease; empty = the run was woken, and has not been admitted yet.
+    token = models.CharField(max_length=40, blank=True, default="", db_index=True)
+    amount = models.DecimalField(max_digits=32, decimal_places=12)
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["use", "run"], name="one_hold_of_a_run"),
+        ]
+
+    def __str__(self) -> str:
+        return f"hold of run {self.run}"

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Value
 from django.db.models.functions import Now
 
 from a2a_tasks.models.task import Task
 
-#: The round of a parked run: it has none until it is woken. It lies behind all others, so that no claim reads so far.
-PARKED = 2**62
-#: The condition for runs that wait for a slot, and for those that are parked.
-WAITS_FOR_SLOT = Q(status="queued", round__lt=PARKED)
+#: The rounds of a run that waits for the end of an earlier one of its task or context, and of a parked run: both have none
+#: until they are released or woken. They lie behind all others, so that no claim reads so far.
+BEHIND, PARKED = 2**61, 2**62
+#: The condition for runs that wait for a slot, for those behind another one, and for those that are parked.
+WAITS_FOR_SLOT = Q(status="queued", round__lt=BEHIND)
+IS_BEHIND = Q(status="queued", round__gte=BEHIND, round__lt=PARKED)
 IS_PARKED = Q(status="queued", round__gte=PARKED)
 
 
 class RunStatus(models.TextChoices):
     """The state of a run."""
 
-    QUEUED = "queued"  #: waits for a process with a free slot, or is parked
+    QUEUED = "queued"  #: waits for a process with a free slot, or for the end of an earlier run, or is parked
     RUNNING = "running"  #: held by a process until its lease ends
     ENDED = "ended"  #: the agent ended normally
     FAILED = "failed"  #: the agent raised, or its process died too often
@@ -33,10 +35,13 @@ class Run(models.Model):
     #: Number of the event with the message this run answers.
     input_number = models.IntegerField()
     queue = models.CharField(max_length=64)
+    #: The slug of its agent, as in its task: claims read the waiting runs of one agent after another.
+    agent = models.CharField(max_length=64, blank=True, default="", db_default="")
     #: The tenant or principal whose share of the slots it counts for (`Caller.quota_key`).
     share = models.CharField(max_length=256, blank=True, default="", db_default="")
     #: Number of its round: runs start in rounds, one of each share per round (`store/backend/fair_queue.py`); 0 = started at
-    #: once; PARKED = it waits for `due_at`, or for the end of a task (`store/parking.py`).
+    #: once; BEHIND = it waits for an earlier run (`store/successors.py`); PARKED = it waits for `due_at`, or for the end of a
+    #: task (`store/parking.py`).
     round = models.BigIntegerField(default=0, db_default=0)
     status = models.CharField(max_length=16, choices=RunStatus.choices)
     attempt = models.IntegerField(default=0)
@@ -64,12 +69,16 @@ class Run(models.Model):
     said = models.IntegerField(default=0, db_default=0)
     #: The key of the task whose end wakes it; null = only `due_at` does.
     awaits = models.BigIntegerField(null=True)
+    #: True if it is parked until the calls of its turn that it awaits have ended (`Delegation.awaited`).
+    awaits_calls = models.BooleanField(default=False, db_default=False)
     #: The key of the sum of a budget (`BudgetUse`) that has nothing left for it; null = none, or it is not parked any more.
     waits_for_budget = models.BigIntegerField(null=True)
     due_at = models.DateTimeField(db_default=Now())
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
+    #: The attempts that ended before the run did, as `store/segments.py` writes them.
+    past = models.JSONField(default=list, db_default=Value([], models.JSONField()))
     #: The parameters of the request besides the message (output modes, metadata, extensions), as JSON.
     request = models.TextField(blank=True, default="")
     #: Notes about attempts that died or were stopped, then the traceback of a failed run. For operators only.
@@ -90,10 +99,17 @@ class Run(models.Model):
             models.Index(
                 "queue", "round", "id", name="run_due_by_round", condition=Q(status="queued")
             ),
+            models.Index(
+                *("queue", "agent", "round", "id"),
+                name="run_due_by_agent",
+                condition=Q(status="queued"),
+            ),
+            models.Index("id", name="run_behind", condition=IS_BEHIND),
             models.Index("share", "queue", "round", name="run_share", condition=Q(status="queued")),
             models.Index("lease_until", name="run_leased", condition=Q(status="running")),
             models.Index(
                 "queue",
+                "agent",
                 "round",
                 "id",
                 name="run_suspect",
@@ -107,6 +123,12 @@ class Run(models.Model):
                 "waits_for_budget",
                 name="run_waits_for_budget",
                 condition=IS_PARKED & Q(waits_for_budget__isnull=False),
+            ),
+            models.Index(
+                "task",
+                "id",
+                name="run_unfinished",
+                condition=Q(status__in=["queued", "running"]),
             ),
             models.Index(
                 "ordered_in",
@@ -125,6 +147,11 @@ class Run(models.Model):
         return self.status == RunStatus.QUEUED and self.round >= PARKED
 
     @property
+    def is_behind(self) -> bool:
+        """True if it waits for the end of an earlier run of its task or context."""
+        return self.status == RunStatus.QUEUED and BEHIND <= self.round < PARKED
+
+    @property
     def standing(self) -> str:
-        """Its status, or "parked"."""
-        return "parked" if self.is_parked else self.status
+        """Its status, or "parked" or "behind"."""
+        return "parked" if self.is_parked else "behind" if self.is_behind else self.status

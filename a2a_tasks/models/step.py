@@ -23,7 +23,10 @@ class Step(models.Model):
     result = models.TextField()
     #: The run that executed the step.
     run = models.BigIntegerField()
+    #: The end of its work. A wait has no work: it ends with its result, a time.
     created_at = models.DateTimeField(db_default=Now())
+    #: Duration of its work; null = not measured.
+    seconds = models.FloatField(null=True)
 
     def __str__(self) -> str:
         return self.name

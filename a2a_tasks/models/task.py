@@ -37,6 +37,9 @@ class Task(models.Model):
     status_at = models.DateTimeField("status since")
     #: The Message in the status, as JSON; empty = none.
     status_message = models.TextField(blank=True, default="")
+    #: Its line in lists: the beginning of the message in the status, or of the answer; of a failure the exception, which
+    #: only operators who may see traces see. Empty in rows from before this column.
+    status_text = models.CharField(max_length=200, blank=True, default="", db_default="")
     metadata = models.TextField(blank=True, default="")
     #: The agent's data between turns (`turn.memory`), as JSON.
     memory = models.TextField(blank=True, default="")
@@ -151,7 +154,7 @@ class Message(models.Model):
     number = models.IntegerField()
     role = models.CharField(max_length=16)
     body = models.TextField()
-    #: For a task's first message, the beginning of its text (`protocol/title.py`). It is here and not on the task,
+    #: For a task's first message, the beginning of its text (`title_of`, `protocol/titles.py`). It is here and not on the task,
     #: since this row is written once: its full-text index (`a2a_console/search/text_search.py`) has one entry per task,
     #: not one per state.
     opening = models.CharField(max_length=200, blank=True, default="", db_default="")

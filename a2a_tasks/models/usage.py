@@ -34,6 +34,8 @@ class Usage(models.Model):
     output_tokens = models.BigIntegerField()
     #: The part of the input tokens that the model had in its cache.
     cached_tokens = models.BigIntegerField()
+    #: The part of them that the model has written to its cache.
+    cache_write_tokens = models.BigIntegerField(default=0, db_default=0)
     #: Null = unknown.
     cost = models.DecimalField(max_digits=24, decimal_places=12, null=True, blank=True)
     #: The currency of the cost; empty = the cost is unknown. `XXX`: the row was copied from an earlier version.

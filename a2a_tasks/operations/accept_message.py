@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from a2a_tasks.agents import switches
+from a2a_tasks.agents.forwarded_headers import pick
+from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.turns import run_request
 from a2a_tasks.operations.agent_versions import MessageRoute, find_route
-from a2a_tasks.operations.backpressure import queue_limit, tenant_limit
-from a2a_tasks.operations.budget_limit import check_budgets
+from a2a_tasks.operations.backpressure import check_budgets, queue_limit, tenant_limit
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.capabilities import require_capability
-from a2a_tasks.operations.files import store_large_files
-from a2a_tasks.operations.message_limits import check_message, check_size
 from a2a_tasks.protocol.errors import (
     ContentTypeNotSupported,
     InvalidParams,
@@ -24,19 +25,29 @@ from a2a_tasks.protocol.errors import (
 from a2a_tasks.protocol.files import SCHEME
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.media_types import media_type_of
+from a2a_tasks.protocol.operators import RESERVED
 from a2a_tasks.protocol.requests import SendMessageRequest
-from a2a_tasks.protocol.title import title_of
-from a2a_tasks.protocol.values import Message, Part, replace
+from a2a_tasks.protocol.titles import title_of
+from a2a_tasks.protocol.values import UNSET, Message, Part, replace
 from a2a_tasks.store import event_log, hooks
 from a2a_tasks.store.accept import accept_batched
+from a2a_tasks.store.chat_prefixes import keep_place
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.files import store_large_files
 from a2a_tasks.store.hooks import Companion
 from a2a_tasks.store.idempotency import IdempotencyKey, remember
 from a2a_tasks.store.records import Accepted, NewTask, PreclaimedLease, TaskExists
 from a2a_tasks.store.replies import reply
 from a2a_tasks.store.versions import VersionMoved
 
-__all__ = ["MAX_ATTEMPTS", "accept", "check", "makes_task"]
+__all__ = [
+    "MAX_ATTEMPTS",
+    "accept",
+    "check",
+    "check_limits",
+    "check_size",
+    "makes_task",
+]
 
 #: Maximum number of attempts when requests for one task, or under one key, collide.
 MAX_ATTEMPTS = 50
@@ -53,14 +64,59 @@ def check(request: SendMessageRequest, call: CallContext) -> None:
     """
     if request.push_config is not None:
         require_capability(call.agent, "push_notifications")
-    check_message(request, by_operator=_by_operator(call))
+    check_limits(request, by_host=_by_operator(call) or call.tree is not None)
+    # A message to a task of an agent that calls others may answer a form of theirs.
+    takes_data = bool(call.agent.calls and (request.message.task_id or request.named))
     for index, part in enumerate(request.message.parts):
-        _check_part(part, index, call)
+        _check_part(part, index, call, takes_data=takes_data)
 
 
-def _check_part(part: Part, index: int, call: CallContext) -> None:
+def check_limits(request: SendMessageRequest, *, by_host: bool = False) -> None:
+    """Raise InvalidParams for fields that are too large, and for metadata that only operators and the host may set."""
+    found = list(_too_much(request))
+    if not by_host:
+        metadata = request.message.metadata or {}
+        found += [
+            ("message.metadata", f"must not have {key}: only the host sets it")
+            for key in RESERVED
+            if key in metadata
+        ]
+    if found:
+        raise InvalidParams(violations=found)
+
+
+def _too_much(request: SendMessageRequest) -> Iterator[tuple[str, str]]:
+    message = request.message
+    if len(message.parts) > conf.MAX_PARTS:
+        yield "message.parts", f"must have at most {conf.MAX_PARTS} parts"
+        return
+    for name, named in (
+        ("extensions", message.extensions),
+        ("referenceTaskIds", message.reference_task_ids),
+    ):
+        if len(named) > conf.MAX_REFERENCES:
+            yield f"message.{name}", f"must name at most {conf.MAX_REFERENCES}"
+    for path, metadata in _metadata(request):
+        if len(metadata) > conf.MAX_METADATA_KEYS:
+            yield path, f"must have at most {conf.MAX_METADATA_KEYS} keys"
+        elif len(write(metadata)) > conf.MAX_METADATA_BYTES:
+            yield path, f"must have at most {conf.MAX_METADATA_BYTES} bytes"
+
+
+def _metadata(request: SendMessageRequest) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    message = request.message
+    if request.metadata:
+        yield "metadata", request.metadata
+    if message.metadata:
+        yield "message.metadata", message.metadata
+    for number, part in enumerate(message.parts):
+        if part.metadata:
+            yield f"message.parts[{number}].metadata", part.metadata
+
+
+def _check_part(part: Part, index: int, call: CallContext, *, takes_data: bool) -> None:
     media_type = media_type_of(part)
-    if not call.agent.accepts(media_type):
+    if not (call.agent.accepts(media_type) or (takes_data and part.data is not UNSET)):
         short = media_type[:MAX_SHOWN_LENGTH]
         raise ContentTypeNotSupported(f"The agent does not take {short}", mediaType=short)
     if isinstance(part.url, str) and part.url.lower().startswith(SCHEME):
@@ -83,7 +139,8 @@ async def accept(
     Raises TaskNotFound, TaskEnded, ContextMismatch, InvalidParams; TaskNotWaiting for an operator's answer that comes
     too late; KeyTaken; Overloaded and RateLimited.
     """
-    await tenant_limit.admit(call.caller.quota_key)
+    if call.tree is None:  # of a tree its first task was admitted, which waits for the others
+        await tenant_limit.admit(call.caller.quota_key)
     await check_budgets(call.agent.slug, call.caller)
     new_context = request.message.context_id or str(uuid.uuid4())
     for _ in range(MAX_ATTEMPTS):
@@ -156,10 +213,19 @@ def _claim_slot(
     if call.answers:
         return None
     # `hold` also starts the runner of this process. So it is called even if its lease is not used.
-    lease = dispatch.hold(route.queue, call.caller.quota_key)
+    lease = dispatch.hold(route.queue, call.caller.quota_key, route.agent)
     joins = bool(request.message.context_id or request.message.task_id or request.named)
     waits = route.agent.one_at_a_time == "context" and joins
     return None if waits or call.agent.slug in switches.limits() else lease
+
+
+def _name_lock(key: IdempotencyKey | None, call: CallContext) -> str:
+    """Return the name of the row that a message locks; empty = none."""
+    if key is not None:
+        return key.name
+    if call.tree is not None:
+        return f"tree {call.tree.root:020}"
+    return f"chat {call.chat.row:020}" if call.chat else ""
 
 
 def _check_takes_tasks(call: CallContext) -> None:
@@ -167,6 +233,12 @@ def _check_takes_tasks(call: CallContext) -> None:
         raise Overloaded(
             "The agent takes no new tasks at the moment", retry_after=DRAIN_RETRY_SECONDS
         )
+
+
+def check_size(message: bytes) -> None:
+    """Check the message as it will be stored. Raises InvalidParams."""
+    if len(message) > conf.MAX_MESSAGE_BYTES:
+        raise InvalidParams.field("message", f"must have at most {conf.MAX_MESSAGE_BYTES} bytes")
 
 
 def _make_new_task(
@@ -183,7 +255,8 @@ def _make_new_task(
     stored: Message = replace(request.message, task_id=task_id, context_id=context_id or None)
     message = write(stored)
     check_size(message)
-    companions = (*hooks.companions(request, task_id, call.dialect), *companions)
+    places = (keep_place(call.chat, begins=not request.message.task_id),) if call.chat else ()
+    companions = (*hooks.companions(request, task_id, call.dialect), *companions, *places)
     return NewTask(
         scope=call.scope(request.tenant),
         principal=call.caller.principal,
@@ -194,22 +267,26 @@ def _make_new_task(
         at=event_log.now(),
         dialect=call.dialect,
         binding=call.binding or "",
-        opening=title_of(stored),
+        opening=title_of(stored.parts),
         queue=route.queue,
         share=call.caller.quota_key,
         request=run_request(
             request,
             call.caller,
             call.extensions,
+            headers=pick(route.agent, call.headers),
             by_operator=_by_operator(call),
             request_id=call.request_id,
+            tree=call.tree,
         ),
         request_id=call.request_id,
+        detail={"via": call.tree.path} if call.tree else None,
         is_task=makes_task(request, call),
         ordered=route.agent.one_at_a_time == "context",
         reopens=request.reopens,
         companions=(*companions, remember(key)) if key else companions,
-        lock=key.name if key else "",
+        lock=_name_lock(key, call),
         hold=lease,
         answers=call.answers,
+        question=call.question,
     )

@@ -1,4 +1,4 @@
-"""Back-pressure: limits on requests that wait for the database, on waiting runs, and on each tenant's share.
+"""Back-pressure: limits on requests that wait for the database, on waiting runs, on each tenant's share, and on budgets.
 
 At a limit, a request is refused at once with a time for the next try, instead of waiting in memory for an answer that
 comes too late. Writes of runs are not counted here; `A2A_RUN_SLOTS` bounds them. See docs/decisions/0007.
@@ -13,14 +13,17 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol.errors import Overloaded, RateLimited, RequestError
 from a2a_tasks.store import runs
+from a2a_tasks.store.budgets import find_spent, list_in_force, tell
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.records import Spender
 from a2a_tasks.streaming.stream import EventStream
 
-__all__ = ["limit_waiting", "queue_limit", "stream_limit", "tenant_limit"]
+__all__ = ["check_budgets", "limit_waiting", "queue_limit", "stream_limit", "tenant_limit"]
 
 #: Seconds until a refused client may retry: for the database, and for a queue of runs.
 DATABASE_RETRY_SECONDS, QUEUE_RETRY_SECONDS = "1", "5"
@@ -106,6 +109,21 @@ def make_tenant_limit() -> CountLimit:
 
 
 queue_limit, tenant_limit = make_queue_limit(), make_tenant_limit()
+
+
+async def check_budgets(agent: str, caller: Caller) -> None:
+    """Check that no budget refuses the message. Raises RateLimited with the time until the budget resets, Overloaded.
+
+    A budget that pauses work or asks an operator refuses no message, unless an operator has refused to allow more. The
+    sums of tasks are looked at by the run.
+    """
+    spender = Spender(agent, caller.tenant, caller.principal)
+    if not list_in_force(spender):
+        return
+    for spent in await run_in_thread(find_spent, spender):
+        if spent.refuses:
+            text = tell(spent)
+            raise RateLimited.until(spent.seconds_left, text) if spent.until else RateLimited(text)
 
 
 class StreamLimit:

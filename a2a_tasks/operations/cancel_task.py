@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from a2a_tasks.operations.call_context import CallContext
-from a2a_tasks.operations.history import trim_history
 from a2a_tasks.protocol.requests import CancelTaskRequest
 from a2a_tasks.protocol.values import Task
 from a2a_tasks.store import cancel
@@ -18,13 +17,8 @@ logger = logging.getLogger(__name__)
 
 async def cancel_task(request: CancelTaskRequest, call: CallContext) -> Task:
     """Cancel a task: its state is final at once, then its agent is stopped. Raises TaskNotFound, TaskNotCancelable."""
-    canceled = await run_in_thread(
-        cancel.cancel,
-        call.scope(request.tenant),
-        request.id,
-        request=call.request_id,
-    )
-    return trim_history(canceled, request.history_length)
+    scope = call.scope(request.tenant)
+    return await run_in_thread(cancel.cancel, scope, request.id, request=call.request_id)
 
 
 async def cancel_by_key(task: int, *, by: str) -> Task:

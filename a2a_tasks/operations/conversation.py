@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import math
+import weakref
+from collections.abc import AsyncIterator
 
+from a2a_tasks import process_lifetime
 from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
 from a2a_tasks.operations.accept_message import MAX_ATTEMPTS, accept, check, makes_task
 from a2a_tasks.operations.backpressure import limit_waiting
-from a2a_tasks.operations.blocking_sends import at_most
 from a2a_tasks.operations.call_context import CallContext
-from a2a_tasks.operations.repeated_sends import key_of, lock_key
 from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.idempotency import fingerprint, name_of_key, name_of_message
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Raw, Task, TaskState
@@ -22,7 +26,13 @@ from a2a_tasks.store.records import Accepted
 from a2a_tasks.store.tasks import reveal
 from a2a_tasks.streaming.stream import EventReader, EventsRemoved
 
-__all__ = ["AcceptedSend", "converse"]
+__all__ = ["AcceptedSend", "at_most", "converse"]
+
+#: Seconds before the end of the drain at which a waiting client is answered.
+ANSWER_SECONDS = 0.5
+_turnstiles: weakref.WeakValueDictionary[tuple[int, IdempotencyKey], asyncio.Lock] = (
+    weakref.WeakValueDictionary()
+)
 
 
 class AcceptedSend:
@@ -67,14 +77,14 @@ class AcceptedSend:
             events = events + [event for event in read if event.number <= last]
         return fold(self._view, events)
 
-    async def first(self) -> Task | Raw:
+    async def first(self, seconds: float) -> Task | Raw:
         """Return the accepted task, or the direct Message of an agent that answers with one.
 
-        Waits for the first output of an agent that may answer directly; after too long it has to be a task.
+        Waits at most `seconds` for the first output of an agent that may answer directly; then it has to be a task.
         """
         if self._decided:
             return self.accepted.view
-        async with at_most(float(conf.FIRST_WORD_SECONDS)):
+        async with at_most(seconds):
             await self._hear()
         self._decided = True
         if self.events and self.events[0].kind is EventKind.MESSAGE:
@@ -104,13 +114,14 @@ class AcceptedSend:
 
     async def wait_settled(self) -> Task:
         """Return the task once it has ended or waits for the client, or its present state after the maximum wait."""
-        async with at_most(float(conf.MAX_BLOCK_SECONDS)):
-            while not self.follower.done:
-                await self._hear()
+        if not self.follower.done:
+            async with at_most(float(conf.MAX_BLOCK_SECONDS)):
+                while not self.follower.done:
+                    await self._hear()
         return await self.task()
 
     def _keep(self, events: list[Recorded]) -> None:
-        if sum(event.size for event in self.events) > event_log.SLICE_BYTES:
+        if self.events and sum(event.size for event in self.events) > event_log.SLICE_BYTES:
             self.events = []
         self.events += events
 
@@ -134,11 +145,11 @@ async def converse(
     is waiting, RateLimited when too much of it belongs to the caller.
     """
     check(request, call)
-    key = key_of(request, call)
+    key = _key_of(request, call)
     with limit_waiting():
         if key is None:
             return await _begin(request, call, pauses=pauses)
-        async with lock_key(key):
+        async with _lock_key(key):
             for _ in range(MAX_ATTEMPTS):
                 previous = await run_in_thread(recall, key, call.scope(request.tenant))
                 if previous is not None:
@@ -182,3 +193,54 @@ async def _begin(
         if run is not None:
             dispatch.carry(run)
     return conversation
+
+
+def _key_of(request: SendMessageRequest, call: CallContext) -> IdempotencyKey | None:
+    """Return the key that identifies a repeated request; None if it has none. Raises InvalidParams for a bad header.
+
+    The key belongs to the caller alone, also where the callers of a tenant share their tasks. The header takes
+    precedence over the message's id. Where clients name their tasks, messages have no ids of their own.
+    """
+    if call.idempotency_key is not None:
+        name = name_of_key(call.idempotency_key)
+    elif call.agent.idempotent_message_ids and not request.named:
+        name = name_of_message(request)
+    else:
+        return None
+    return IdempotencyKey(
+        call.caller.own(call.agent.slug, request.tenant),
+        name,
+        fingerprint(request, call.extensions),
+    )
+
+
+def _lock_key(key: IdempotencyKey) -> asyncio.Lock:
+    """Return the lock of a key: in this process one request of a key at a time is looked up and accepted.
+
+    The lock only saves work. Between processes the unique name decides.
+    """
+    place = (id(asyncio.get_running_loop()), key)
+    found = _turnstiles.get(place)
+    if found is None:
+        found = _turnstiles[place] = asyncio.Lock()
+    return found
+
+
+@contextlib.asynccontextmanager
+async def at_most(seconds: float) -> AsyncIterator[None]:
+    """Leave the block after so many seconds, or in time before a drain is over; the work done so far is kept."""
+    loop, over = asyncio.get_running_loop(), False
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds) as limit:
+
+            def hurry() -> None:
+                left = max(0.0, process_lifetime.drain_seconds() - ANSWER_SECONDS)
+                if not over:
+                    limit.reschedule(min(limit.when() or math.inf, loop.time() + left))
+
+            forget = process_lifetime.on_drain(lambda: loop.call_soon_threadsafe(hurry))
+            try:
+                yield
+            finally:
+                over = True
+                forget()

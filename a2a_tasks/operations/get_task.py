@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from a2a_tasks.operations.call_context import CallContext
-from a2a_tasks.operations.history import trim_history
 from a2a_tasks.protocol.errors import TaskNotFound
 from a2a_tasks.protocol.requests import GetTaskRequest
 from a2a_tasks.protocol.values import Task
@@ -17,4 +16,4 @@ async def get_task(request: GetTaskRequest, call: CallContext) -> Task:
     found = await find_batched((call.scope(request.tenant), request.id))
     if found is None:
         raise TaskNotFound(taskId=request.id)
-    return trim_history(found.view, request.history_length)
+    return found.view

@@ -7,14 +7,15 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from a2a_tasks.agents.host_extensions import USAGE
 from a2a_tasks.operations.backpressure import limit_waiting, stream_limit
 from a2a_tasks.operations.call_context import CallContext
-from a2a_tasks.operations.files import add_links
 from a2a_tasks.operations.usage import add_usage
 from a2a_tasks.protocol.catalogue import Operation
 from a2a_tasks.protocol.dialects import Subject
+from a2a_tasks.protocol.files import in_answer
 from a2a_tasks.protocol.requests import SendMessageRequest
-from a2a_tasks.protocol.values import Task
+from a2a_tasks.protocol.values import UNSET, Task, replace
 from a2a_tasks.streaming.stream import EventStream
 from a2a_tasks.telemetry import attributes, tracing
 
@@ -30,7 +31,8 @@ class OperationHandler:
     #: The whole operation counts among the requests that wait for the database (`A2A_MAX_WAITING`).
     #: The two sends count themselves, until their message is accepted.
     waits_for_database: bool = False
-    #: The answer may have tasks: their files get URLs to download them, and their usage is added if the client wants it.
+    #: The answer may have tasks: their files get URLs to download them, their history has the length that the client
+    #: asks for, and their usage is added if the client wants it.
     has_files: bool = False
 
     async def __call__(self, request: Any, call: CallContext) -> Any:
@@ -47,7 +49,27 @@ class OperationHandler:
             _note_task(request, answer)
         if not self.has_files:
             return answer
-        return add_links(await add_usage(answer, request.tenant, call), call)
+        if USAGE.uri in call.extensions:
+            answer = await add_usage(answer, request.tenant, call)
+        length = getattr(request, "history_length", None)
+        if isinstance(answer, EventStream):
+            answer.link = call.link
+            if length is not None:
+                answer.first = _trim_history(answer.first, length)
+            return answer
+        if length is not None:
+            answer = _trim_history(answer, length)
+        return in_answer(answer, call.link)
+
+
+def _trim_history(answer: Any, length: int) -> Any:
+    """Return a task with at most `length` newest messages, oldest first (A2A 1.0 §3.2.4); 0 = no history at all.
+
+    Other answers are returned as they are: the tasks of a page are read with so many.
+    """
+    if not isinstance(answer, Task) or answer.history is UNSET or len(answer.history) <= length:
+        return answer
+    return replace(answer, history=answer.history[-length:] if length else UNSET)
 
 
 def _note_task(request: Any, answer: Any) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from a2a_tasks.conf import conf
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.conversation import converse
-from a2a_tasks.operations.history import trim_history
 from a2a_tasks.protocol.lifecycle import INTERRUPTED
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Raw, Task
@@ -16,14 +16,12 @@ async def send_message(request: SendMessageRequest, call: CallContext) -> Task |
     """Accept a message. Returns the Task, or the direct Message as JSON."""
     conversation = await converse(request, call, pauses=INTERRUPTED)
     try:
-        first = await conversation.first()
+        first = await conversation.first(conf.FIRST_WORD_SECONDS)
         if isinstance(first, Raw):
             return first
         if not request.return_immediately:
-            task = await conversation.wait_settled()
-        else:
-            recalled = conversation.recalled is not None
-            task = await (conversation.current() if recalled else conversation.task())
-        return trim_history(task, request.history_length)
+            return await conversation.wait_settled()
+        recalled = conversation.recalled is not None
+        return await (conversation.current() if recalled else conversation.task())
     finally:
         await conversation.close()

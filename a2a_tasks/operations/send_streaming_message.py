@@ -5,12 +5,12 @@ A repeated request under the same key gives the same stream; with `Last-Event-ID
 
 from __future__ import annotations
 
+from a2a_tasks.conf import conf
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.conversation import AcceptedSend, converse
-from a2a_tasks.operations.history import trim_history
 from a2a_tasks.protocol.dialects import Subject
 from a2a_tasks.protocol.requests import SendMessageRequest
-from a2a_tasks.protocol.values import Raw, Task
+from a2a_tasks.protocol.values import Task
 from a2a_tasks.streaming.stream import EventStream
 
 __all__ = ["send_streaming_message"]
@@ -20,16 +20,18 @@ async def send_streaming_message(request: SendMessageRequest, call: CallContext)
     """Accept a message and return its stream, with the first item ready. The caller closes the stream."""
     conversation = await converse(request, call, pauses=request.pauses)
     try:
-        first = await conversation.first()
+        first = await conversation.first(
+            min(conf.FIRST_WORD_SECONDS, conf.KEEPALIVE_SECONDS or conf.FIRST_WORD_SECONDS)
+        )
         if isinstance(first, Task) and (seen := _read_last_event(conversation, call)):
-            return await _resume(conversation, seen, request.history_length, call)
+            return await _resume(conversation, seen, call)
     except BaseException:
         await conversation.close()
         raise
     view = conversation.accepted.view
     return EventStream(
         subject=Subject.of(view),
-        first=first if isinstance(first, Raw) else trim_history(first, request.history_length),
+        first=first,
         number=conversation.accepted.number,
         follower=conversation.follower,
         heard=conversation.events,
@@ -46,15 +48,13 @@ def _read_last_event(conversation: AcceptedSend, call: CallContext) -> int:
     return seen.number if covered and seen.mark == Subject.of(recalled.accepted.view).mark else 0
 
 
-async def _resume(
-    conversation: AcceptedSend, seen: int, length: int | None, call: CallContext
-) -> EventStream:
+async def _resume(conversation: AcceptedSend, seen: int, call: CallContext) -> EventStream:
     """Return the rest of the stream after an event; the Task, if there is no rest."""
     rest = await conversation.reach(seen)
     over = conversation.follower.done and not rest
     return EventStream(
         subject=Subject.of(conversation.accepted.view),
-        first=trim_history(await conversation.task(), length) if over else None,
+        first=await conversation.task() if over else None,
         number=min(seen, conversation.follower.number),
         follower=conversation.follower,
         heard=rest,

@@ -21,8 +21,6 @@ __all__ = ["add_usage"]
 
 async def add_usage(answer: Any, tenant: str, call: CallContext) -> Any:
     """Add the usage to the tasks in an answer: a task, a page, or the task that begins a stream. Raises Overloaded."""
-    if USAGE.uri not in call.extensions:
-        return answer
     if isinstance(answer, EventStream):
         answer.first = await add_usage(answer.first, tenant, call)
     elif isinstance(answer, TaskPage):

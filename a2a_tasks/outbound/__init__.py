@@ -6,6 +6,7 @@ the guard, and opens no other connections. See docs/decisions/0017 and 0025.
 """
 
 from a2a_tasks.outbound.client import Client, ClientLimits, IncomingAnswer, make_tls_context
+from a2a_tasks.outbound.connector import Connector
 from a2a_tasks.outbound.faults import AddressRefused, FaultKind, NameNotResolved, Unanswered
 from a2a_tasks.outbound.guard import Guard, Target
 from a2a_tasks.outbound.policy import OutboundPolicy
@@ -15,6 +16,7 @@ __all__ = [
     "AddressRefused",
     "IncomingAnswer",
     "Client",
+    "Connector",
     "Guard",
     "FaultKind",
     "ClientLimits",

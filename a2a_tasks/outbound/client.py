@@ -23,6 +23,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from a2a_tasks.outbound.connector import Connector
 from a2a_tasks.outbound.faults import FaultKind, Unanswered
 from a2a_tasks.outbound.guard import Guard, Target
 from a2a_tasks.outbound.web_address import IPAddress
@@ -67,8 +68,8 @@ OWN_FAULTS = {
     errno.ENOMEM,
     errno.ENETDOWN,
 }
-#: The beginnings of aiohttp's messages about a head that is too large.
-TOO_LARGE = ("Got more than", "Too many headers")
+#: The beginnings of messages about a head that is too large.
+TOO_LARGE = ("Got more than", "Too many headers", "Too many interim", "Too many bytes")
 #: Bytes from which a body is sent in pieces.
 LARGE = 1024 * 1024
 #: Errors of a connection that is open, so that TLS cannot begin.
@@ -158,7 +159,7 @@ class Client:
             trace = aiohttp.TraceConfig()
             trace.on_connection_reuseconn.append(_note_reuse)
             self._opened = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
+                connector=Connector(
                     ssl=self._tls,
                     limit=0,
                     keepalive_timeout=IDLE_SECONDS,

@@ -171,6 +171,7 @@ SERVICES = frozenset(
         ],
     )
 )
+_DIGITS = re.compile(r"[0-9.]+")
 _PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 
@@ -236,7 +237,7 @@ class OutboundPolicy:
 
 def _network(entry: str) -> IPNetwork | None:
     """Return the network; None if the entry must be a name. A network with host bits is a mistake."""
-    if not re.fullmatch(r"[0-9.]+(/.*)?|.*[:/].*", entry):
+    if not (_DIGITS.fullmatch(entry) or ":" in entry or "/" in entry):
         return None
     try:
         return ipaddress.ip_network(entry)

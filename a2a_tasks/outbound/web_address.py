@@ -27,7 +27,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 LAST_PORT = 65535
 #: Unicode categories of control, invisible, unpaired and space characters: parsers disagree about them.
 UNREADABLE = {"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"}
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*+)([^?#]*+)(\?[^#]*+)?(?:#.*)?")
 _IN_BRACKETS = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::([0-9]{1,5}))?")
 _NAMED = re.compile(r"([^:\[\]]+)(?::([0-9]{1,5}))?")
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
@@ -115,6 +115,8 @@ def _v4(text: str) -> IPAddress | None:
 
 def name_of(host: str) -> str:
     """Return a host name in lower-case ASCII (IDNA 2008). Raises AddressRefused."""
+    if len(host) > MAX_LENGTH:  # before `idna`, which needs the square of its length
+        raise AddressRefused(f"must have a host of at most {MAX_NAME_LENGTH} characters")
     labels = unicodedata.normalize("NFC", host.lower()).split(".")
     name = ".".join(map(_label, labels))
     if len(name) > MAX_NAME_LENGTH:

@@ -1,4 +1,4 @@
-"""The bindings by the names that agent cards give them (A2A 1.0 §4.4.6)."""
+"""The bindings by the names that agent cards give them (A2A 1.0 §4.4.6), and the doors for other protocols."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ __all__ = ["Binding"]
 
 
 class Binding(StrEnum):
-    """A binding by which a request came."""
+    """A binding or door by which a request came."""
 
     JSONRPC = "JSONRPC"
     REST = "HTTP+JSON"
     GRPC = "GRPC"
+    MCP = "mcp"
+    OPENAI = "openai"
+    AG_UI = "ag-ui"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from a2a_tasks.protocol.dialects import CompatOptions
 from a2a_tasks.protocol.errors import MethodNotFound
@@ -77,6 +77,24 @@ class Rule:
 # -- marks in the parameters -----------------------------------------------------------------------------------------
 
 
+def _spell(*names: str) -> frozenset[str]:
+    """Return the names in both spellings."""
+    return frozenset({*names, *map(camel, names)})
+
+
+#: Marks of 1.0: members of the configuration, of the parameters, and of a part.
+FINAL_CONFIGURATION = _spell("task_push_notification_config", "return_immediately")
+FINAL_PARAMS = _spell("status_timestamp_after", "tenant")
+FINAL_PART = _spell("raw", "url", "filename", "media_type")
+#: Marks of the draft.
+DRAFT_CONFIGURATION = _spell("push_notification_config", "blocking")
+DRAFT_PARAMS = _spell("last_updated_after", "parent", "config_id", "config", "request")
+#: Members with the configuration of a webhook, in which the form of the authentication is a mark.
+PUSH = _spell("task_push_notification_config", "push_notification_config")
+#: Members of a part without marks.
+TEXT = frozenset({"text", "metadata"})
+
+
 def _member(of: object, name: str) -> Any:
     if not isinstance(of, dict):
         return None
@@ -84,8 +102,15 @@ def _member(of: object, name: str) -> Any:
     return of.get(name) if found is None else found
 
 
-def _parts(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = _member(_message(params), "parts")
+def _has(of: object, names: frozenset[str]) -> bool:
+    """Return whether an object has a member of one of these names that is not null."""
+    if not isinstance(of, dict) or names.isdisjoint(of):
+        return False
+    return any(of[name] is not None for name in names & of.keys())
+
+
+def _parts(message: object) -> list[Mapping[str, Any]]:
+    found = _member(message, "parts")
     return [part for part in found if isinstance(part, dict)] if isinstance(found, list) else []
 
 
@@ -94,36 +119,66 @@ def _message(params: Mapping[str, Any]) -> Any:
     return params.get("request") if found is None else found
 
 
-def _authentications(params: Mapping[str, Any]) -> list[Any]:
-    configuration = _member(params, "configuration")
-    inner = [
-        _member(configuration, "task_push_notification_config"),
-        _member(configuration, "push_notification_config"),
-        _member(params, "push_notification_config"),
+def _authentications(params: Mapping[str, Any], configuration: object) -> list[Any]:
+    """Return what may be the authentication of a webhook."""
+    inner: list[Any] = [params]
+    if _has(configuration, PUSH):
+        inner += [
+            _member(configuration, "task_push_notification_config"),
+            _member(configuration, "push_notification_config"),
+        ]
+    if _has(params, PUSH):
+        inner.append(_member(params, "push_notification_config"))
+    return [
+        one["authentication"] for one in inner if isinstance(one, dict) and "authentication" in one
     ]
-    return [_member(one, "authentication") for one in (params, *inner)]
+
+
+class _Marked(NamedTuple):
+    """The places in the parameters where marks may be."""
+
+    params: Mapping[str, Any]
+    role: Any
+    #: Parts that are not plain text.
+    parts: list[Mapping[str, Any]]
+    configuration: Any
+    authentications: list[Any]
+
+
+def _read_marked(params: Mapping[str, Any]) -> _Marked:
+    message, configuration = _message(params), params.get("configuration")
+    return _Marked(
+        params,
+        message.get("role") if isinstance(message, dict) else None,
+        [part for part in _parts(message) if not part.keys() <= TEXT],
+        configuration,
+        _authentications(params, configuration),
+    )
 
 
 def _final_part(part: Mapping[str, Any]) -> bool:
-    if any(_member(part, name) is not None for name in ("raw", "url", "filename", "media_type")):
-        return True
-    return part.get("data") is not None and not isinstance(part["data"], dict)
+    data = part.get("data")
+    return _has(part, FINAL_PART) or not (data is None or isinstance(data, dict))
 
 
 def is_final(params: Mapping[str, Any]) -> bool:
     """Return whether the parameters contain a mark of 1.0."""
-    configuration = _member(params, "configuration")
-    task_id = _member(params, "task_id") is not None
+    return _is_final(_read_marked(params))
+
+
+def _is_final(marked: _Marked) -> bool:
+    params = marked.params
     return (
-        _member(_message(params), "role") in ("ROLE_USER", "ROLE_AGENT")
+        marked.role in ("ROLE_USER", "ROLE_AGENT")
         or str(params.get("status")).startswith("TASK_STATE_")
-        or any(map(_final_part, _parts(params)))
-        or _member(configuration, "task_push_notification_config") is not None
-        or _member(configuration, "return_immediately") is not None
-        or _member(params, "status_timestamp_after") is not None
-        or params.get("tenant") is not None
-        or (task_id and (params.get("id") is not None or isinstance(params.get("url"), str)))
-        or any(_member(one, "scheme") is not None for one in _authentications(params))
+        or any(map(_final_part, marked.parts))
+        or _has(marked.configuration, FINAL_CONFIGURATION)
+        or _has(params, FINAL_PARAMS)
+        or (
+            _member(params, "task_id") is not None
+            and (params.get("id") is not None or isinstance(params.get("url"), str))
+        )
+        or any(map(_has_scheme, marked.authentications))
     )
 
 
@@ -132,21 +187,34 @@ def is_draft(params: Mapping[str, Any], *, final: bool) -> bool:
 
     Wrapped data counts only if no mark of 1.0 is there.
     """
-    configuration = _member(params, "configuration")
+    return _is_draft(_read_marked(params), final=final)
+
+
+def _is_draft(marked: _Marked, *, final: bool) -> bool:
+    params = marked.params
     status, name = params.get("status"), params.get("name")
     return (
-        _member(_message(params), "role") in ("user", "agent")
+        marked.role in ("user", "agent")
         or (isinstance(status, str) and bool(status) and not status.startswith("TASK_STATE_"))
-        or any(isinstance(part.get("file"), dict) for part in _parts(params))
-        or (not final and any(map(_has_wrapped_data, _parts(params))))
-        or _member(configuration, "push_notification_config") is not None
-        or _member(configuration, "blocking") is not None
-        or _member(params, "last_updated_after") is not None
+        or any(map(_has_file, marked.parts))
+        or (not final and any(map(_has_wrapped_data, marked.parts)))
+        or _has(marked.configuration, DRAFT_CONFIGURATION)
+        or _has(params, DRAFT_PARAMS)
         or (isinstance(name, str) and name.startswith("tasks/"))
-        or any(_member(params, mark) is not None for mark in ("parent", "config_id", "config"))
-        or any(_member(one, "schemes") is not None for one in _authentications(params))
-        or params.get("request") is not None
+        or any(map(_has_schemes, marked.authentications))
     )
+
+
+def _has_scheme(authentication: object) -> bool:
+    return _member(authentication, "scheme") is not None
+
+
+def _has_schemes(authentication: object) -> bool:
+    return _member(authentication, "schemes") is not None
+
+
+def _has_file(part: Mapping[str, Any]) -> bool:
+    return isinstance(part.get("file"), dict)
 
 
 def _has_wrapped_data(part: Mapping[str, Any]) -> bool:
@@ -161,9 +229,11 @@ def _has_wrapped_data(part: Mapping[str, Any]) -> bool:
 
 def _final_or_draft(call: DetectionInput) -> str | None:
     """Decide between 1.0 and its draft: marks first, then the version, then the task."""
-    marked = not call.params.keys() <= UNMARKED
-    final = marked and is_final(call.params)
-    draft = marked and is_draft(call.params, final=final)
+    final = draft = False
+    if not call.params.keys() <= UNMARKED:
+        marked = _read_marked(call.params)
+        final = _is_final(marked)
+        draft = _is_draft(marked, final=final)
     if final != draft:
         return "v10" if final else "dr"
     if call.version == "0.3":
@@ -347,13 +417,14 @@ def _v03_send(call: DetectionInput) -> str | None:
 def _speaks_03(params: Mapping[str, Any]) -> bool:
     message = _message(params)
     configuration = _member(params, "configuration")
-    files = [part.get("file") for part in _parts(params)]
+    parts = _parts(message)
+    files = [part.get("file") for part in parts]
     return (
         "request" in params
         or _member(message, "content") is not None
         or _member(message, "kind") is not None
         or any(map(_snake, (params, message, configuration)))
-        or any("kind" in part or "type" in part for part in _parts(params))
+        or any("kind" in part or "type" in part for part in parts)
         or any(
             _member(file, name) is not None
             for file in files

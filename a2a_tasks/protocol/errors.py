@@ -252,7 +252,7 @@ class TaskNotFound(ProtocolError):
 
 
 class TaskNotCancelable(ProtocolError):
-    """The task has ended."""
+    """The task has ended, perhaps by an earlier cancel: read it."""
 
     code, reason, title = -32002, "TASK_NOT_CANCELABLE", "Task cannot be canceled"
 
@@ -279,7 +279,7 @@ class TaskEnded(UnsupportedOperation):
 
 
 class TaskNotWaiting(UnsupportedOperation):
-    """An operator's answer to a task that does not wait for it (any more). Never sent to clients."""
+    """An answer to a question that the task does not ask (any more), by an operator, or by a client that names it."""
 
 
 class TaskTaken(UnsupportedOperation):

@@ -53,6 +53,8 @@ def canonical_base64(text: str) -> str:
     """Return the content of `text` (base64: standard or URL-safe, padded or not) as standard padded base64."""
     plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     padded = plain + "=" * (-len(plain) % 4)
+    if len(text) - len(plain) > 2:  # noqa: PLR2004 - no padding is longer
+        raise ValueError("not base64")
     try:
         decoded = base64.b64decode(padded, validate=True)
     except ValueError:

@@ -8,30 +8,30 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
-from itertools import islice
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-from jsonschema.validators import extend
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_kept
 from a2a_tasks.protocol.values import UNSET, Message, Part
 
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
 __all__ = ["FORM", "UnfitAnswer", "find_fault", "find_form", "read_answer", "type_of"]
 
 FORM = "urn:a2a-host:extensions:form:1"
 MAX_BYTES = 64 * 1024
-#: Most faults of an answer that are told, and the characters of each.
+#: Most faults of an answer that are told, and most characters of one.
 MAX_FAULTS, MAX_TEXT = 10, 300
 YES = frozenset({"yes", "y", "ok", "okay", "approve", "approved", "allow", "true"})
 NO = frozenset({"no", "n", "deny", "denied", "reject", "false"})
+
+
+class Unchecked(Exception):
+    """A value that cannot be compared with its schema."""
 
 
 class UnfitAnswer(Exception):
@@ -44,51 +44,39 @@ class UnfitAnswer(Exception):
 
 def find_fault(schema: Any) -> str:
     """Return why a schema cannot be a form; empty = it can."""
+    from a2a_tasks.protocol import schemas  # noqa: PLC0415 - jsonschema has 5 MiB, and few agents have forms
+
     try:
         check_kept("form", schema)
         size = len(write(schema))
         if size > MAX_BYTES:
             return f"it has {size} bytes, and may have {MAX_BYTES}"
-        Draft202012Validator.check_schema(schema)
+        if flaw := schemas.find_flaw(schema):
+            return flaw
         if not isinstance(schema, dict) or schema.get("type") != "object":
             return 'its type must be "object"'
         properties = schema.get("properties")
         if not properties or not all(isinstance(one, dict) for one in properties.values()):
             return "it needs properties, each with a schema"
         # With a schema that refers to itself without end, or to something that is not there, no answer would fit.
-        list(_validator(schema).iter_errors(dict.fromkeys(properties, "")))
-    except SchemaError as fault:
-        return f"{'.'.join(map(str, fault.absolute_path))}: {fault.message[:MAX_TEXT]}"
-    except (TypeError, RecursionError, Unresolvable) as fault:
+        _list_faults(schema, dict.fromkeys(properties, ""), schemas.MAX_SCHEMA_STEPS)
+    except (TypeError, RecursionError, schemas.TooManySteps, Unchecked) as fault:
         return str(fault)[:MAX_TEXT]
     return ""
 
 
-def _validator(schema: Mapping[str, Any]) -> Any:
-    return Validator(schema, registry=Registry())  # an empty registry fetches nothing
+def _list_faults(
+    schema: Mapping[str, Any], value: Any, steps: int | None = None
+) -> list[ValidationError]:
+    """Return the first faults of a value. Raises Unchecked."""
+    from a2a_tasks.protocol import schemas  # noqa: PLC0415 - see `find_fault`
 
-
-def _find_doubles(_: Any, wanted: bool, value: Any, __: Any) -> Iterator[ValidationError]:
-    """Yield the fault of a list with equal items. That of jsonschema compares each item with all others."""
-    if wanted and isinstance(value, list) and len({*map(_encode, value)}) < len(value):
-        yield ValidationError("has items that are equal")
-
-
-def _divide(_: Any, unit: float, value: Any, __: Any) -> Iterator[ValidationError]:
-    """Yield the fault of a number that is no multiple. That of jsonschema takes 0.07 for no multiple of 0.01."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and _read_number(value) % _read_number(unit):
-        yield ValidationError(f"{value!r:.{MAX_TEXT}} is not a multiple of {unit!r}")
-
-
-def _read_number(value: float) -> Fraction:
-    return Fraction(value if isinstance(value, int) else str(value))
-
-
-_encode = msgspec.json.Encoder(order="sorted").encode
-Validator = extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator, {"uniqueItems": _find_doubles, "multipleOf": _divide}
-)
+    try:
+        return schemas.list_faults(schema, value, MAX_FAULTS, steps=steps or schemas.MAX_STEPS)
+    except schemas.TooManySteps as fault:
+        raise Unchecked(str(fault)) from None
+    except Exception as fault:  # noqa: BLE001 - a reference may lead to anything
+        raise Unchecked(f"{type(fault).__name__}: {fault}"[:MAX_TEXT]) from None
 
 
 def type_of(schema: Mapping[str, Any]) -> str:
@@ -122,8 +110,8 @@ def _convert(form: Mapping[str, Any], text: str) -> dict[str, Any]:
     value: Any = text
     match type_of(schema):
         case "":  # such as int | None
-            with contextlib.suppress(msgspec.MsgspecError, RecursionError, Unresolvable):
-                if not _validator(form).is_valid({name: text}):
+            with contextlib.suppress(msgspec.MsgspecError, RecursionError, Unchecked):
+                if _list_faults(form, {name: text}):
                     value = msgspec.json.decode(text)
         case "string":
             pass
@@ -148,9 +136,9 @@ def _convert(form: Mapping[str, Any], text: str) -> dict[str, Any]:
 
 def _check(form: Mapping[str, Any], answer: Any, path: str) -> None:
     try:
-        faults = list(islice(_validator(form).iter_errors(answer), MAX_FAULTS))
-    except (RecursionError, Unresolvable) as fault:
-        raise UnfitAnswer((path, f"cannot be checked: {fault}"[:MAX_TEXT])) from None
+        faults = _list_faults(form, answer)
+    except Unchecked as fault:
+        raise UnfitAnswer((path, f"cannot be checked: {fault}")) from None
     if faults:
         told = dict.fromkeys(one for fault in faults for one in _tell(fault, path))
         raise UnfitAnswer(*list(told)[:MAX_FAULTS])
@@ -165,4 +153,4 @@ def _tell(fault: ValidationError, path: str) -> list[tuple[str, str]]:
         )
         missing = [name for name in needed if name not in given]
         return [(f"{where}.{name}", "is missing") for name in missing]
-    return [(where, fault.message[:MAX_TEXT])]
+    return [(where, fault.message)]

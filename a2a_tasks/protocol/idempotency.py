@@ -21,7 +21,7 @@ __all__ = ["MAX_KEY_LENGTH", "fingerprint", "name_of_key", "name_of_message"]
 MAX_KEY_LENGTH = 255
 _VISIBLE = re.compile(r"[\x20-\x7e]+")
 #: A String of Structured Fields (RFC 8941 §3.3.3), as the draft requires.
-_QUOTED = re.compile(r'"((?:[^"\\]|\\["\\])*)"')
+_QUOTED = re.compile(r'"((?:[^"\\]++|\\["\\])*+)"')
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 

@@ -77,7 +77,8 @@ def read_call(body: bytes, *, max_depth: int = 64) -> JsonRpcCall:
     if not _is_envelope(document):
         raise BadCall(_id_of(document), InvalidRequest(_why_not(document)))
     params = document.get("params")
-    return JsonRpcCall(_id_of(document), document["method"], {} if params is None else params)
+    id_ = write(document.get("id"))
+    return JsonRpcCall(id_, document["method"], {} if params is None else params)
 
 
 def begin_result(id_: bytes) -> bytes:
@@ -87,7 +88,7 @@ def begin_result(id_: bytes) -> bytes:
 
 def result(id_: bytes, encoded: bytes) -> bytes:
     """Return a response with the already encoded result."""
-    return begin_result(id_) + encoded + b"}"
+    return b'{"jsonrpc":"2.0","id":' + id_ + b',"result":' + encoded + b"}"
 
 
 def error(id_: bytes, error: Mapping[str, Any]) -> bytes:

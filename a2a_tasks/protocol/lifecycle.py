@@ -156,30 +156,19 @@ def read_status_body(body: str) -> TaskStatus:
     return TaskStatus(state=status.state, message=message, timestamp=status.timestamp)
 
 
-class _Artifacts:
-    """Artifacts under assembly: append adds parts, anything else creates or replaces (A2A 1.0 §4.2.2)."""
+def assemble(bodies: Iterable[str], known: Iterable[Raw] = ()) -> dict[str, bytes]:
+    """Join artifact events, oldest first, onto the `known` artifacts: artifact id to JSON, in order of creation.
 
-    def __init__(self, known: Iterable[Raw] = ()) -> None:
-        self._pieces = {a.artifact_id: a for a in map(_artifact, known)}
-
-    def add(self, body: str) -> None:
-        update = _read_update(body)
-        existing = self._pieces.get(update.artifact.artifact_id)
+    An appended piece adds parts, any other creates or replaces its artifact (A2A 1.0 §4.2.2).
+    """
+    artifacts = {artifact.artifact_id: artifact for artifact in map(_artifact, known)}
+    for update in map(_read_update, bodies):
+        existing = artifacts.get(update.artifact.artifact_id)
         if update.append and existing is not None:
             existing.parts.extend(update.artifact.parts)
         else:
-            self._pieces[update.artifact.artifact_id] = update.artifact
-
-    def texts(self) -> dict[str, bytes]:
-        return {key: _encode(pieces) for key, pieces in self._pieces.items()}
-
-
-def assemble(bodies: Iterable[str], known: Iterable[Raw] = ()) -> dict[str, bytes]:
-    """Join artifact events, oldest first, onto the `known` artifacts: artifact id to JSON, in order of creation."""
-    artifacts = _Artifacts(known)
-    for body in bodies:
-        artifacts.add(body)
-    return artifacts.texts()
+            artifacts[update.artifact.artifact_id] = update.artifact
+    return {artifact_id: _encode(artifact) for artifact_id, artifact in artifacts.items()}
 
 
 def fold(task: Task, events: Iterable[Recorded]) -> Task:
@@ -200,7 +189,7 @@ def fold(task: Task, events: Iterable[Recorded]) -> Task:
                 history.append(status.message)
             history.append(Raw(event.body.encode()))
     known = [] if task.artifacts is UNSET else task.artifacts
-    artifacts = [Raw(text) for text in assemble(chunks, known).values()] if chunks else known
+    artifacts = list(map(Raw, assemble(chunks, known).values())) if chunks else known
     return msgspec.structs.replace(
         task, status=status, history=history or UNSET, artifacts=artifacts or UNSET
     )

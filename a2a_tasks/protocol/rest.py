@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from a2a_tasks.protocol.jsontext import write
 __all__ = [
     "Match",
     "Route",
+    "decode_verb",
     "error_body",
     "match",
     "merge",
@@ -37,6 +39,8 @@ RESERVED = {
 }
 #: The verbs that may follow an id: a plain id must not end with one of them.
 _CUSTOM = (":cancel", ":subscribe")
+#: Such a verb with an encoded colon, as some clients send it.
+_ENCODED_VERB = re.compile(r"%3[Aa](cancel|subscribe)\Z")
 #: The snake_case of the names in paths, which bodies may use, too.
 _ORIGINAL = {"taskId": "task_id", "configId": "config_id"}
 
@@ -61,7 +65,7 @@ class Match:
 def _bind(pattern: str, segment: str) -> tuple[str, str] | None:
     """Return (name, value) for `{name}` or `{name}:verb`; ("", "") for a literal; None if it does not match.
 
-    An encoded colon is part of an id, a plain one begins a verb.
+    An encoded colon is part of an id, a plain one begins a verb (but see `match`).
     """
     if not pattern.startswith("{"):
         return ("", "") if pattern == unquote(segment) else None
@@ -73,6 +77,7 @@ def _bind(pattern: str, segment: str) -> tuple[str, str] | None:
 
 def subject(segment: str) -> str:
     """Return the id in a segment that may end with a verb."""
+    segment = _ENCODED_VERB.sub(r":\1", segment)
     verb = next((verb for verb in _CUSTOM if segment.endswith(verb)), "")
     return unquote(segment.removesuffix(verb))
 
@@ -97,8 +102,25 @@ def match(
 ) -> Match:
     """Return the operation at a path of percent-encoded segments; with `tenants`, also below the name of a tenant.
 
-    Raises MethodNotFound (no such route) or MethodNotAllowed (not with this verb).
+    An id may end with `%3Acancel`; where no route takes it as an id, it is a verb. Raises MethodNotFound (no such route)
+    or MethodNotAllowed (not with this verb).
     """
+    found = _find(routes, verb, segments, tenants=tenants)
+    if isinstance(found, MethodNotAllowed) and (plain := decode_verb(segments)) != segments:
+        found = _find(routes, verb, plain, tenants=tenants)
+    if isinstance(found, A2AError):
+        raise found
+    return found
+
+
+def decode_verb(segments: Sequence[str]) -> list[str]:
+    """Return the segments with a plain colon before a verb at their end: some clients encode it (`%3Acancel`)."""
+    return [*segments[:-1], *(_ENCODED_VERB.sub(r":\1", last) for last in segments[-1:])]
+
+
+def _find(
+    routes: Sequence[Route], verb: str, segments: Sequence[str], *, tenants: bool
+) -> Match | A2AError:
     fitting = _match_routes(routes, segments)
     if not fitting and tenants and len(segments) > 1 and unquote(segments[0]) not in RESERVED:
         tenant = {"tenant": unquote(segments[0])}
@@ -106,12 +128,12 @@ def match(
             (route, params | tenant) for route, params in _match_routes(routes, segments[1:])
         ]
     if not fitting:
-        raise MethodNotFound("There is nothing at this path")
+        return MethodNotFound("There is nothing at this path")
     for route, params in fitting:
         if verb in route.verbs:
             return Match(route.operation, params)
     allowed = dict.fromkeys(verb for route, _ in fitting for verb in route.verbs)
-    raise MethodNotAllowed(allow=", ".join(allowed))
+    return MethodNotAllowed(allow=", ".join(allowed))
 
 
 def query_params(query: str) -> dict[str, Any]:

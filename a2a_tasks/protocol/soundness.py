@@ -1,16 +1,75 @@
-"""Checks of agents' output by the rules for clients (A2A 1.0 §4.1): at least one part, one content each, valid JSON."""
+"""Checks of agents' output by the rules for clients (A2A 1.0 §4.1): at least one part, one content each, valid JSON.
+
+Python's JSON is laxer than that of the host: `json.loads` makes half a surrogate pair, NaN and integers of any size of
+what a model or a tool has written. Such values are mended (`mend`), and never fail a task. Clients' values are refused.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any
 
 from a2a_tasks.protocol.values import UNSET, Part
 
-__all__ = ["check_json", "check_kept", "check_parts"]
+__all__ = ["check_json", "check_kept", "check_parts", "mend", "mend_text"]
 
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
+#: Most bits of an integer that is kept as text: Python writes no more than 4300 digits.
+_MAX_BITS = 4096
+
+
+def mend_text(text: str) -> str:
+    """Return a text with its surrogate pairs joined, and U+FFFD for each lone surrogate."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def mend(value: Any) -> Any:
+    """Return a value as other readers of JSON take it. A sound one is returned as it is.
+
+    Texts and names as by `mend_text`; NaN and infinities become None, as in JavaScript; integers beyond 64 bits become
+    their digits as text, so that no digit is lost. Types that JSON does not have stay: `check_kept` names them.
+    """
+    if isinstance(value, str):
+        return mend_text(value)
+    try:
+        return _mend(value)
+    except RecursionError:
+        return value  # the check that follows says so
+
+
+def _mend(value: Any) -> Any:
+    match value:
+        case str():
+            return mend_text(value)
+        case float():
+            return value if math.isfinite(value) else None
+        case int():
+            return value if _INT_MIN <= value <= _INT_MAX else _spell(value)
+        case Mapping():
+            mended: Any = {_mend_name(name): _mend(member) for name, member in value.items()}
+            same = all(map(is_, value, mended)) and all(map(is_, value.values(), mended.values()))
+            return value if same else mended
+        case list() | tuple():
+            items = list(map(_mend, value))
+            same = all(map(is_, value, items))
+            return value if same else items
+    return value
+
+
+def _mend_name(name: Any) -> Any:
+    return mend_text(name) if isinstance(name, str) else name
+
+
+def _spell(number: int) -> str | None:
+    return str(number) if number.bit_length() <= _MAX_BITS else None
 
 
 def check_parts(parts: Sequence[Part]) -> None:
@@ -18,12 +77,13 @@ def check_parts(parts: Sequence[Part]) -> None:
     if not parts:
         raise ValueError("a message or an artifact needs at least one part")
     for part in parts:
-        contents = [part.text, part.raw, part.url, part.data]
-        if sum(content is not UNSET for content in contents) != 1:
+        absent = [part.text is UNSET, part.raw is UNSET, part.url is UNSET, part.data is UNSET]
+        if absent.count(False) != 1:
             raise ValueError("a part must have exactly one of text, raw, url and data")
         if part.data is not UNSET:
             check_json(part.data)
-        check_json(part.metadata)
+        if part.metadata is not None:
+            check_json(part.metadata)
 
 
 def check_json(value: Any) -> None:

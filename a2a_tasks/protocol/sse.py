@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from a2a_tasks.protocol.jsontext import on_one_line
+
 __all__ = [
     "FAREWELL",
     "KEEP_ALIVE",
@@ -17,7 +19,8 @@ __all__ = [
 
 _EVENT_ID = re.compile(r"(\d{1,9})(?:-([0-9a-f]{1,32}))?", re.ASCII)
 
-KEEP_ALIVE = b": keep-alive\n\n"
+#: Comments have no empty line behind them: readers such as httpx-sse take that for an event once they have seen an id.
+KEEP_ALIVE = b": keep-alive\n"
 #: The end of a stream whose process stops, while its task goes on. `retry:` is in milliseconds: the process accepts
 #: connections for a second more.
 FAREWELL = b": this process stops and the task goes on, subscribe again\nretry: 1000\n\n"
@@ -38,7 +41,9 @@ def read_event_id(text: str) -> EventId | None:
 
 
 def frame(number: int, data: bytes, mark: str = "") -> bytes:
-    """Return one event. JSON text has no raw line breaks, so one line is enough."""
+    """Return one event: the JSON is on one line for every reader."""
+    if not data.isascii():
+        data = on_one_line(data)
     if mark:
         return b"id: %d-%b\ndata: %b\n\n" % (number, mark.encode(), data)
     return b"id: %d\ndata: %b\n\n" % (number, data)
@@ -46,9 +51,9 @@ def frame(number: int, data: bytes, mark: str = "") -> bytes:
 
 def write_gap(before: int) -> bytes:
     """Return the comment that tells a client about removed events."""
-    return b": events before %d were removed\n\n" % before
+    return b": events before %d were removed\n" % before
 
 
 def error_frame(data: bytes, *, named: bool) -> bytes:
     """Return an error frame for a begun stream; `named`: with the line `event: error` (A2A 1.0)."""
-    return (b"event: error\n" if named else b"") + b"data: %b\n\n" % data
+    return (b"event: error\n" if named else b"") + b"data: %b\n\n" % on_one_line(data)

@@ -11,8 +11,16 @@ from a2a_tasks.failpoints import failpoint
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.batched_call import BatchedCall, one_by_one
+from a2a_tasks.store.behind import look_again
 from a2a_tasks.store.db import AWAY
-from a2a_tasks.store.records import Accepted, ClaimedRun, NewTask, TaskExists, new_view
+from a2a_tasks.store.records import (
+    Accepted,
+    ClaimedRun,
+    InsertedTask,
+    NewTask,
+    TaskExists,
+    new_view,
+)
 
 __all__ = ["accept", "accept_many", "accept_batched", "begin"]
 
@@ -32,9 +40,7 @@ def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
     """Write many new tasks, as `accept` does; a failure of one does not affect the others."""
     failpoint("accept.before")
     try:
-        results = [
-            _make_accepted(new, *keys) for new, keys in zip(news, _insert(news), strict=True)
-        ]
+        inserted = _insert(news)
     except AWAY:
         raise  # the database is away: this affects all of them
     except Exception as fault:  # noqa: BLE001 - one cannot be written; the others can
@@ -44,8 +50,11 @@ def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
     failpoint("accept.committed")
     for queue in {new.queue for new in news if new.hold is None}:
         pubsub.publish(pubsub.RunQueued(queue))
+    for keys in inserted:
+        if keys.behind:
+            look_again(keys.run)
     failpoint("accept.announced")
-    return list(results)
+    return [_make_accepted(new, keys) for new, keys in zip(news, inserted, strict=True)]
 
 
 #: `await accept_batched(new)`: accept in one flush with other new tasks.
@@ -54,25 +63,29 @@ accept_batched = BatchedCall(accept_many, size=lambda new: len(new.message) + le
 
 def begin(new: NewTask) -> Accepted:
     """Write a new task in the open transaction, without an announcement."""
-    ((task, run),) = _insert([new])
-    return _make_accepted(new, task, run)
+    (keys,) = _insert([new])
+    return _make_accepted(new, keys)
 
 
-def _insert(news: Sequence[NewTask]) -> list[tuple[int, int]]:
+def _insert(news: Sequence[NewTask]) -> list[InsertedTask]:
     if not any(new.companions for new in news):
         return backend().insert_tasks(news)
     with transaction.atomic():
         keys = backend().insert_tasks(news)
         pairs = zip(news, keys, strict=True)
-        for new, (task, _) in sorted(pairs, key=lambda pair: pair[0].lock):
-            new.accompany(task)
+        for new, inserted in sorted(pairs, key=lambda pair: pair[0].lock):
+            new.accompany(inserted.task)
         failpoint("accept.accompanied")
     return keys
 
 
-def _make_accepted(new: NewTask, task: int, run: int) -> Accepted:
+def _make_accepted(new: NewTask, keys: InsertedTask) -> Accepted:
     return Accepted(
-        task=task, number=1, run=run, view=new_view(new), assignment=_assignment(new, task, run)
+        task=keys.task,
+        number=1,
+        run=keys.run,
+        view=new_view(new),
+        assignment=_assignment(new, keys.task, keys.run),
     )
 
 

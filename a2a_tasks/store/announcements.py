@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 
 from a2a_tasks.agents.declaration import UnfitManifest, digest, read_declaration, refuse_newer, sign
-from a2a_tasks.conf import conf, project, read_environment_keys
+from a2a_tasks.conf import conf, may_announce, project, read_environment_keys
 from a2a_tasks.models import AgentVersion
 
 __all__ = ["find_fault"]
@@ -21,6 +21,8 @@ def find_fault(row: AgentVersion) -> str:
         expected = sign(key, row.environment, text)
         if not hmac.compare_digest(expected.encode(), row.signature.encode(errors="replace")):
             return f"its signature is not that of the environment {row.environment}"
+    if not may_announce(row.environment, row.slug):
+        return f"A2A_ENVIRONMENT_AGENTS does not let the environment {row.environment} announce the agent {row.slug}"
     try:
         refuse_newer(row.host, project.A2A_HOST_VERSION)
         made = read_declaration(text)

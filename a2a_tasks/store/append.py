@@ -9,6 +9,7 @@ and written once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
@@ -16,10 +17,10 @@ from a2a_tasks.models import Event, Run
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.batched_call import BatchedCall, one_by_one
+from a2a_tasks.store.behind import release
 from a2a_tasks.store.db import AWAY, run_to_completion
 from a2a_tasks.store.folding import fold_behind
 from a2a_tasks.store.records import Batch, LeaseLost
-from a2a_tasks.store.runs import find_next
 
 __all__ = ["append", "append_many", "append_batched"]
 
@@ -43,51 +44,50 @@ def append_many(batches: Sequence[Batch]) -> list[int | Exception]:
         if len(batches) == 1:
             return [fault]
         return one_by_one(append_many, batches)
-    failpoint("worker.ended" if any(batch.end for batch in batches) else "worker.appended")
+    failpoint("worker.ended" if any(map(_end, batches)) else "worker.appended")
     results = [_announce(batch, done) for batch, done in zip(batches, written, strict=True)]
     failpoint("worker.announced")
     return results
 
 
+_end = attrgetter("end")
 #: `await append_batched(batch)`: append in one flush with other batches.
 append_batched = BatchedCall(
-    append_many, run=run_to_completion, size=lambda batch: batch.size, again=Batch.come_again
+    append_many, run=run_to_completion, size=attrgetter("size"), again=Batch.come_again
 )
 
 
-def _try_to_announce(batch: Batch, last: int | None) -> int | Exception:
-    if last is None:
-        return LeaseLost()
-    pubsub.publish(pubsub.Committed(batch.task, last, batch.to_recorded(last)))
-    if batch.closed:
-        fold_behind(batch.task, last, batch.closed)
-    if batch.end:
-        _call_next(batch)
-    return last
-
-
 def _call_next(batch: Batch) -> None:
-    """Announce the run that waited for the end of this one: of its context if that is ordered, else of its task.
+    """Queue and announce the run that waited for the end of this one: of its context if that is ordered, or of its task.
 
     The query comes after the commit: the statement that ends a run waits for a message that is being written, but does
     not see it.
     """
     hints: list[pubsub.Hint] = []
     if batch.ordered:
-        context = Run.objects.filter(pk=batch.run).values("ordered_in")
-        hints = find_next(ordered_in__in=context)
-    elif not batch.ends_task:
-        hints = find_next(task=batch.task)
+        context = Run.objects.values_list("ordered_in", flat=True).get(pk=batch.run)
+        hints = release(context=context)
+    # The agent may have been ordered when this message was accepted, and not when the next one was.
+    if not hints and not batch.ends_task:
+        hints = release(task=batch.task)
     for hint in hints:
         pubsub.publish(hint)
 
 
-def _announce(batch: Batch, last: int | None) -> int | Exception:
+def _announce(batch: Batch, written: int | None) -> int | Exception:
     """Announce one batch of a flush. A failure affects only this batch: the others are written."""
     try:
-        return _try_to_announce(batch, last or _find_written(batch))
+        last = written or _find_written(batch)
+        if last is None:
+            return LeaseLost()
+        pubsub.publish(pubsub.Committed(batch.task, last, batch.to_recorded(last)))
+        if batch.closed:
+            fold_behind(batch.task, last, batch.closed)
+        if batch.end:
+            _call_next(batch)
     except AWAY:
         return Overloaded.away(undone=False)
+    return last
 
 
 def _find_written(batch: Batch) -> int | None:

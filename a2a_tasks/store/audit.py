@@ -20,7 +20,7 @@ from a2a_tasks.audit.actor import request_id
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.protocol.jsontext import write
 
-__all__ = ["DONE", "REFUSED", "note", "note_each"]
+__all__ = ["DONE", "REFUSED", "encode_detail", "note", "note_each"]
 
 DONE, REFUSED = "done", "refused"
 #: Actions whose outcome is a refusal.
@@ -54,7 +54,7 @@ def note(
         scope = OwnerScope(tenant, "", "")
     who = acting_now() if actor is None else actor
     by_request = request_id() if request is None else request
-    _insert([_row(action, scope, object, who, by_request, _encode_detail(detail))])
+    _insert([_row(action, scope, object, who, by_request, encode_detail(detail))])
 
 
 def note_each(action: Action, objects: Iterable[tuple[OwnerScope, str]]) -> None:
@@ -76,7 +76,8 @@ def _insert(rows: list[list[str]]) -> None:
         cursor.executemany(INSERT, rows)
 
 
-def _encode_detail(detail: Mapping[str, Any] | None) -> str:
+def encode_detail(detail: Mapping[str, Any] | None) -> str:
+    """Return the detail as an entry has it."""
     if not detail:
         return ""
     cut = {

@@ -58,7 +58,7 @@ class _Queue(Generic[T, R]):
     async def _flush(self) -> None:
         try:
             while self._waiting:
-                limit = self._count_fitting()
+                limit = self._count_fitting() if len(self._waiting) > 1 else 1
                 taken, self._waiting = self._waiting[:limit], self._waiting[limit:]
                 await self._together(taken)
         finally:
@@ -70,10 +70,13 @@ class _Queue(Generic[T, R]):
         return max(1, sum(size <= MAX_BYTES for size in sizes))
 
     def _may_be_of_one(self, fault: Exception) -> bool:
-        """Return whether one item may be at fault and each may be tried alone without being written twice."""
-        if not isinstance(fault, Overloaded) or fault.blame is Blame.NOBODY:
-            return False
-        return fault.undone or self._again is not None
+        """Return whether one item may be at fault and each may be tried alone without being written twice.
+
+        An error that is no Overloaded has rolled the transaction back: perhaps the database has refused one value.
+        """
+        if not isinstance(fault, Overloaded):
+            return True
+        return fault.blame is not Blame.NOBODY and (fault.undone or self._again is not None)
 
     async def _together(self, taken: list[tuple[T, asyncio.Future[R]]]) -> None:
         try:
@@ -98,8 +101,7 @@ class _Queue(Generic[T, R]):
 class BatchedCall(Generic[T, R]):
     """A function of many items that is called with one: `await group(item)`.
 
-    `work` gets a list of items, and returns the result or the exception of each. An exception that it raises goes to
-    all callers. `run` is `run_in_thread` or `run_to_completion`. Items that are large by their `size` in bytes are
+    `work` gets a list of items, and returns the result or the exception of each; it is one transaction. `run` is `run_in_thread` or `run_to_completion`. Items that are large by their `size` in bytes are
     written one by one, and do not delay small ones.
 
     If a flush of several items fails, each is tried alone, if one of them may be at fault, and if it is certain that

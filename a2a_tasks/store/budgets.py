@@ -19,7 +19,6 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.forms.models import model_to_dict
-from django.utils import timezone
 
 from a2a_tasks import pubsub
 from a2a_tasks.audit import Action
@@ -27,6 +26,7 @@ from a2a_tasks.models import (
     IS_PARKED,
     Budget,
     BudgetAction,
+    BudgetHold,
     BudgetShare,
     BudgetUnit,
     BudgetUse,
@@ -35,7 +35,7 @@ from a2a_tasks.models import (
     Task,
 )
 from a2a_tasks.protocol.lifecycle import TERMINAL
-from a2a_tasks.store import audit
+from a2a_tasks.store import audit, clock
 from a2a_tasks.store.batched_call import BatchedCall
 from a2a_tasks.store.db import run_to_completion
 from a2a_tasks.store.records import Spender
@@ -44,20 +44,27 @@ __all__ = [
     "Amounts",
     "Charge",
     "SpentBudget",
+    "Sum",
+    "SumKey",
     "add_charges",
     "allow",
-    "charge_batched",
+    "ask",
     "begin_wait",
+    "charge_batched",
+    "find_left",
+    "find_many_spent",
     "find_spent",
-    "is_any_in_force",
-    "is_spent",
-    "is_time_limited",
+    "find_window",
     "forget_old",
-    "list_charges",
+    "is_any_in_force",
+    "is_time_limited",
     "list_asking",
+    "list_charges",
     "list_in_force",
+    "list_sums",
     "put",
     "read_budgets",
+    "read_uses",
     "refuse",
     "save",
     "tell",
@@ -66,6 +73,8 @@ __all__ = [
 
 #: Sums are kept for this time after their last change, for operators.
 KEPT = datetime.timedelta(days=90)
+#: Reservations are deleted after this time. They count nothing for long.
+FORGOTTEN = datetime.timedelta(days=1)
 #: The beginning of a window that never ends.
 BEGINNING = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 DECEMBER = 12
@@ -88,39 +97,71 @@ class Amounts(NamedTuple):
         return Decimal(str(getattr(self, budget.unit)))
 
 
-class Charge(NamedTuple):
-    """An amount to add to one sum of a budget."""
+class SumKey(NamedTuple):
+    """The columns that name a sum: it may not be stored yet."""
 
     budget: int
     subject: str
     since: datetime.datetime
+
+    def find(self) -> QuerySet[BudgetUse]:
+        """Return the query for the stored sum."""
+        return BudgetUse.objects.filter(**self.columns)
+
+    def make(self, **more: Any) -> BudgetUse:
+        """Return a new sum, which is not stored."""
+        return BudgetUse(**self.columns, **more)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns by name."""
+        return {"budget_id": self.budget, "subject": self.subject, "since": self.since}
+
+
+class Sum(NamedTuple):
+    """The sum of a budget that counts a spender's work, and the end of its window; None = it never ends."""
+
+    budget: Budget
+    key: SumKey
+    until: datetime.datetime | None
+
+
+class Charge(NamedTuple):
+    """An amount to add to one sum of a budget, and the token of the lease whose reservation it replaces; empty = of none."""
+
+    key: SumKey
     amount: Decimal
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SpentBudget:
-    """A budget that has nothing left for a spender."""
+    """A budget that has nothing left for a spender now."""
 
     budget: Budget
     #: The sum, which may not be stored yet.
     use: BudgetUse
     #: The end of its window; None = it never ends.
     until: datetime.datetime | None
+    #: True if something is left, and is reserved for calls of other runs: work only waits for their reports.
+    reserved: bool = False
 
     @property
     def refuses(self) -> bool:
         """True if work is refused: by the budget, or by an operator who was asked."""
-        return self.budget.action == BudgetAction.REFUSE or self.use.refused
+        is_final = self.budget.action == BudgetAction.REFUSE or self.use.refused
+        return is_final and not self.reserved
 
     @property
     def asks(self) -> bool:
         """True if operators have to be asked, and are not asked yet."""
-        return self.budget.action == BudgetAction.ASK and self.use.asked_at is None
+        asks = self.budget.action == BudgetAction.ASK and self.use.asked_at is None
+        return asks and not self.reserved
 
     @property
     def seconds_left(self) -> float:
         """The seconds until its window ends; 0 = it never ends."""
-        return max(1.0, (self.until - timezone.now()).total_seconds()) if self.until else 0.0
+        return max(1.0, self.until.timestamp() - clock.estimate()) if self.until else 0.0
 
 
 def put(found: Sequence[Budget]) -> None:
@@ -192,52 +233,46 @@ def find_subject(budget: Budget, spender: Spender) -> str | None:
 
 def list_charges(spender: Spender, amounts: Amounts, at: datetime.datetime) -> list[Charge]:
     """Return the amounts to add to the sums of the budgets in force."""
-    charges = []
-    for budget in list_in_force(spender):
-        subject, amount = find_subject(budget, spender), amounts.measure(budget)
-        if subject is not None and amount:
-            charges.append(Charge(budget.pk, subject, find_window(budget, at)[0], amount))
-    return charges
+    return [
+        Charge(one.key, amount, spender.token)
+        for one in list_sums(spender, at)
+        if (amount := amounts.measure(one.budget))
+    ]
 
 
 def add_charges(charges: Iterable[Charge]) -> None:
-    """Add to the sums, in the open transaction. A budget that was deleted meanwhile counts nothing."""
-    sums: dict[tuple[int, str, datetime.datetime], Decimal] = defaultdict(Decimal)
-    for budget, subject, since, amount in charges:
-        sums[budget, subject, since] += amount
-    for key, amount in sorted(sums.items()):  # in order, so that two transactions do not deadlock
-        _add(*key, amount)
+    """Add to the sums, and give back what was reserved for this work, in the open transaction.
+
+    A budget that was deleted meanwhile counts nothing.
+    """
+    sums: dict[SumKey, list[Decimal]] = defaultdict(list)
+    holders = set()
+    for key, amount, token in charges:
+        sums[key].append(amount)
+        holders.add(token)
+    for key, amounts in sorted(sums.items()):  # in order, so that two transactions do not deadlock
+        _add(key, amounts)
+    if holders := holders - {""}:
+        budgets = {key.budget for key in sums}
+        BudgetHold.objects.filter(token__in=holders, budget__in=budgets).delete()
 
 
-def _add(budget: int, subject: str, since: datetime.datetime, amount: Decimal) -> None:
-    row = BudgetUse.objects.filter(budget_id=budget, subject=subject, since=since)
-    more = {"used": F("used") + amount, "changed_at": Now()}
-    if row.update(**more) or not Budget.objects.filter(pk=budget).exists():
+def _add(key: SumKey, amounts: Sequence[Decimal]) -> None:
+    row, amount, count = key.find(), sum(amounts, Decimal(0)), len(amounts)
+    more = {"used": F("used") + amount, "charges": F("charges") + count, "changed_at": Now()}
+    if row.update(**more) or not Budget.objects.filter(pk=key.budget).exists():
         return
     try:
         with transaction.atomic():
-            BudgetUse.objects.create(budget_id=budget, subject=subject, since=since, used=amount)
+            key.make(used=amount, charges=count).save()
     except IntegrityError:  # another transaction has written it, or the budget is gone
         row.update(**more)
-
-
-def is_spent(use: int) -> bool:
-    """Return whether nothing is left of a sum and operators have not refused more; lock it in the open transaction.
-
-    The budget is locked, too, so that later changes of it find the run parked. A sum of another window is not spent.
-    """
-    row = BudgetUse.objects.select_for_update().select_related("budget").filter(pk=use).first()
-    if row is None or row.refused or not row.budget.enabled:
-        return False
-    if row.since != find_window(row.budget, timezone.now())[0]:
-        return False
-    return row.used >= row.budget.limit + row.allowed
 
 
 @transaction.atomic
 def charge_many(works: Sequence[tuple[Spender, Amounts]]) -> list[Exception | None]:
     """Add the work of several runs to the sums of the budgets in force."""
-    now = timezone.now()
+    now = clock.now()
     add_charges(charge for work in works for charge in list_charges(*work, now))
     return [None for _ in works]
 
@@ -250,26 +285,53 @@ charge_batched: BatchedCall[tuple[Spender, Amounts], None] = BatchedCall(
 
 def find_spent(spender: Spender, at: datetime.datetime | None = None) -> list[SpentBudget]:
     """Return the budgets in force that have nothing left for the spender, with one query, or none if no budget is in force."""
-    at = at or timezone.now()
-    sums = {
-        (budget.pk, subject): (budget, *find_window(budget, at))
-        for budget in list_in_force(spender)
-        if (subject := find_subject(budget, spender)) is not None
-    }
-    if not sums:
-        return []
-    wanted = Q()
-    for (key, subject), (_, since, _end) in sums.items():
-        wanted |= Q(budget=key, subject=subject, since=since)
-    stored = {(use.budget_id, use.subject): use for use in BudgetUse.objects.filter(wanted)}
-    spent = []
-    for (key, subject), (budget, since, until) in sums.items():
-        use = stored.get((key, subject)) or BudgetUse(
-            budget_id=key, subject=subject, since=since, used=Decimal(0)
-        )
-        if use.used >= budget.limit + use.allowed:
-            spent.append(SpentBudget(budget, use, until))
-    return spent
+    (found,) = find_many_spent([spender], at)
+    return found
+
+
+def find_many_spent(
+    spenders: Sequence[Spender], at: datetime.datetime | None = None
+) -> list[list[SpentBudget]]:
+    """Return for each spender what `find_spent` returns, with one query for all."""
+    if not is_any_in_force():
+        return [[] for _ in spenders]
+    wanted = [list_sums(spender, at or clock.now()) for spender in spenders]
+    uses = read_uses(wanted)
+    return [
+        [
+            SpentBudget(one.budget, uses[one.key], one.until)
+            for one in sums
+            if find_left(uses[one.key], one.budget) <= 0
+        ]
+        for sums in wanted
+    ]
+
+
+def list_sums(spender: Spender, at: datetime.datetime) -> list[Sum]:
+    """Return the sums of the budgets in force that count the spender's work at a time."""
+    found = []
+    for budget in list_in_force(spender):
+        subject = find_subject(budget, spender)
+        if subject is not None:
+            since, until = find_window(budget, at)
+            found.append(Sum(budget, SumKey(budget.pk, subject, since), until))
+    return found
+
+
+def read_uses(wanted: Iterable[Iterable[Sum]]) -> dict[SumKey, BudgetUse]:
+    """Return these sums by key, with one query; those that are not stored yet are new."""
+    keys = {one.key for sums in wanted for one in sums}
+    stored = {}
+    if keys:
+        which = functools.reduce(operator.or_, (Q(**key.columns) for key in keys))
+        rows = BudgetUse.objects.filter(which)
+        stored = {SumKey(row.budget_id, row.subject, row.since): row for row in rows}
+    return {key: stored.get(key) or key.make() for key in keys}
+
+
+def find_left(use: BudgetUse, budget: Budget) -> Decimal:
+    """Return the amount that is left of a sum; negative if more was used."""
+    return budget.limit + use.allowed - use.used
 
 
 def tell(spent: SpentBudget) -> str:
@@ -299,10 +361,15 @@ def begin_wait(spent: SpentBudget, task: int) -> int | None:
     use, _ = BudgetUse.objects.select_for_update().get_or_create(
         budget_id=spent.budget.pk, subject=spent.use.subject, since=spent.use.since
     )
-    asks = spent.budget.action == BudgetAction.ASK and not use.refused
-    if asks and use.asked_at is None:
-        BudgetUse.objects.filter(pk=use.pk).update(asked_at=Now(), asked_for=task)
+    if find_left(use, stored) <= 0:
+        ask(use, stored, task)
     return use.pk
+
+
+def ask(use: BudgetUse, budget: Budget, task: int | None) -> None:
+    """Ask operators about a sum that has nothing left, for a task, unless they are asked, or have refused."""
+    if budget.action == BudgetAction.ASK and not use.refused and use.asked_at is None:
+        BudgetUse.objects.filter(pk=use.pk).update(asked_at=Now(), asked_for=task)
 
 
 def list_asking() -> QuerySet[BudgetUse]:
@@ -310,7 +377,7 @@ def list_asking() -> QuerySet[BudgetUse]:
 
     They are not asked any more if the window has ended, the budget has room again, or the only task of the sum has ended.
     """
-    now = timezone.now()
+    now = clock.now()
     windows = [(window, find_window(Budget(window=window), now)[0]) for window in BudgetWindow]
     current = functools.reduce(
         operator.or_, (Q(budget__window=window, since=since) for window, since in windows)
@@ -328,7 +395,7 @@ def list_asking() -> QuerySet[BudgetUse]:
 
 
 def allow(use: int, amount: Decimal, reason: str = "") -> bool:
-    """Allow more than the limit to the subject of a sum, in its window, and wake the runs that wait for it.
+    """Allow more than the limit to the subject of a sum, in its window. Runners soon wake as many runs as there is room for.
 
     False if the sum does not exist any more. Raises ValueError for an amount that is not positive.
     """
@@ -348,17 +415,15 @@ def _decide(use: int, action: Action, reason: str, *, amount: Decimal, refused: 
         if row is None:
             return False
         BudgetUse.objects.filter(pk=use).update(
-            allowed=F("allowed") + amount, refused=refused, asked_at=None, changed_at=Now()
+            allowed=F("allowed") + amount,
+            refused=refused,
+            asked_at=None,
+            waited=True,
+            changed_at=Now(),
         )
         detail: dict[str, Any] = {"subject": row.subject, "amount": str(amount)}
         audit.note(action, row.budget.name, detail=detail | ({"reason": reason} if reason else {}))
-        wake_runs(Q(waits_for_budget=use))
     return True
-
-
-def wake_runs(which: Q) -> None:
-    """Wake parked runs that wait for sums of budgets: they read the sums again."""
-    Run.objects.filter(IS_PARKED, which).update(due_at=Now())
 
 
 def save(budget: Budget) -> None:
@@ -384,13 +449,17 @@ def delete(budget: Budget) -> None:
 
 
 def _wake_all(budget: int) -> None:
-    wake_runs(Q(waits_for_budget__in=BudgetUse.objects.filter(budget=budget).values("pk")))
+    """Wake the runs that wait for a budget: they read it again."""
+    uses = BudgetUse.objects.filter(budget=budget).values("pk")
+    waiting = Run.objects.filter(IS_PARKED, waits_for_budget__in=uses)
+    waiting.update(due_at=Now(), waits_for_budget=None)
 
 
 def forget_old(max_count: int) -> int:
     """Delete sums of windows that ended long ago, and sums of tasks that have not changed for as long; return their number."""
-    old = BudgetUse.objects.filter(changed_at__lt=timezone.now() - KEPT)
+    old = BudgetUse.objects.filter(changed_at__lt=clock.now() - KEPT)
     ended = old.filter(~Q(budget__window=BudgetWindow.EVER) | Q(budget__share=BudgetShare.TASK))
-    ended = ended.exclude(pk__in=list_asking().order_by().values("pk"))
+    ended = ended.exclude(pk__in=list_asking().order_by().values("pk")).exclude(waited=True)
     keys = list(ended.values_list("pk", flat=True)[:max_count])
+    BudgetHold.objects.filter(made_at__lt=Now() - FORGOTTEN).delete()
     return BudgetUse.objects.filter(pk__in=keys).delete()[0]

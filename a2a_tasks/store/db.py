@@ -24,6 +24,7 @@ from django.db import (
     InterfaceError,
     InternalError,
     OperationalError,
+    ProgrammingError,
     connection,
     connections,
 )
@@ -35,10 +36,10 @@ from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.backend.sessions import (
     CUT_OFF,
     LOCKED,
-    await_no_longer_than_asked,
-    drop_dead_connection,
+    check_connection,
     longest,
 )
+from a2a_tasks.store.writability import note_refusal
 
 __all__ = [
     "AWAY",
@@ -124,12 +125,14 @@ def _try(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
                 raise
             if _sqlstate(fault) == STALE:
                 connection.close()
-                await_no_longer_than_asked()
+                check_connection()
     return work(*args, **kwargs)
 
 
 def _blame(fault: BaseException) -> Blame:
     state = _sqlstate(fault)
+    if state is None and vars(fault).get("size"):  # a large statement may itself cut its connection
+        return Blame.ITSELF
     if state is None:  # a lost connection has no SQLSTATE, and SQLite has none at all
         generic = getattr(fault.__cause__, "sqlite_errorname", "") == "SQLITE_ERROR"
         return Blame.ITSELF if generic else Blame.NOBODY
@@ -150,13 +153,16 @@ def run_here(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     A transaction that is rolled back because of another one is tried again. Raises Overloaded if the database cannot be
     reached, does not answer, or takes no writes.
     """
-    drop_dead_connection()
     connected = False
     try:
-        await_no_longer_than_asked()
+        check_connection()
         connected = True
         done = _try(work, *args, **kwargs)
+    except ProgrammingError as fault:  # the rights may have been revoked
+        note_refusal(fault)
+        raise
     except AWAY as fault:
+        note_refusal(fault)
         connection.close()
         raise _away(fault, undone=not connected or _sqlstate(fault) in CERTAIN) from fault
     _successes.count += 1
@@ -165,8 +171,8 @@ def run_here(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 def _begin(work: Callable[[], T], threads: str = STORE) -> Future[T]:
     """Submit the work with the caller's context variables, which hold the actor for the audit log (audit/actor.py)."""
-    context = contextvars.copy_context()
-    return _executor(threads).submit(lambda: context.run(run_here, work))
+    pool = _pools.get(threads) or _executor(threads)
+    return pool.submit(contextvars.copy_context().run, functools.partial(run_here, work))
 
 
 async def _in_time(job: Future[T]) -> T:

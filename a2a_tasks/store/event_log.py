@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 from django.db.models import Aggregate, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
-from django.utils import timezone
 
 from a2a_tasks.models import Artifact, Event, HandedSecret, Message, Task
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, advance
-from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.protocol.titles import title_of
+from a2a_tasks.protocol.values import Part, TaskState
+from a2a_tasks.store import clock
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.backend.statements import Bytes
 from a2a_tasks.store.folding import fold_behind
@@ -23,8 +25,8 @@ from a2a_tasks.store.records import LogPosition
 __all__ = [
     "all_there_was",
     "find_first_number",
+    "find_other_ends",
     "change_state",
-    "last_numbers",
     "lock_task",
     "now",
     "read_after",
@@ -39,10 +41,16 @@ __all__ = [
 SLICE, SLICE_BYTES = 1000, 1024 * 1024
 
 
+class _Said(msgspec.Struct):
+    """The members of a message that its text comes from."""
+
+    parts: tuple[Part, ...] = ()
+
+
 def now() -> datetime.datetime:
     """Return the current time in milliseconds, as the protocol shows it, so that stored and shown times are equal."""
-    moment = timezone.now()
-    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    milliseconds = int(clock.estimate() * 1000)
+    return datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC)
 
 
 def read_after(
@@ -61,9 +69,12 @@ def all_there_was(events: Sequence[Recorded]) -> bool:
     return len(events) < SLICE and sum(event.size for event in events) < SLICE_BYTES
 
 
-def last_numbers(tasks: Collection[int]) -> dict[int, int]:
-    """Return the number of each task's newest event, in one query; readers poll with it."""
-    return dict(Task.objects.filter(pk__in=tasks).values_list("pk", "last_event"))
+def find_other_ends(known: Mapping[int, int]) -> dict[int, int | None]:
+    """Return the newest events of those tasks for which it is not the known one; None = the task is gone.
+
+    Readers poll with it, in one query that is as cheap for 1,000 quiet tasks as a single row.
+    """
+    return backend().find_other_ends(known)
 
 
 def find_first_number(task: int) -> int | None:
@@ -88,24 +99,33 @@ def lock_task(*which: Q, skip: bool = False, **columns: object) -> Task | None:
     return tasks.first() or tasks.first()
 
 
-def record(task: Task, kind: EventKind, body: str, *, role: str = "") -> Recorded:
-    """Write one event of the host to a locked task. With a role, the body becomes a message of the history."""
+def record(
+    task: Task, kind: EventKind, body: str, *, role: str = "", run: int | None = None
+) -> Recorded:
+    """Write one event of the host to a locked task, in the name of a `run` if it belongs to its turn.
+
+    With a role, the body becomes a message of the history.
+    """
     task.last_event += 1
     stored = "" if role else body
     state = TaskState(task.state) if kind is EventKind.STATUS else None
     Event.objects.create(
-        task=task, number=task.last_event, kind=kind, state=state or "", body=stored
+        task=task, number=task.last_event, kind=kind, state=state or "", body=stored, run=run
     )
     if role:
         Message.objects.create(task=task, number=task.last_event, role=role, body=body)
-    task.save(
-        update_fields=["last_event", "state", "status_at", "status_message", "run_token", "is_task"]
-    )
-    return Recorded(number=task.last_event, kind=kind, body=body, state=state)
+    changed = ("last_event", "state", "status_at", "status_message", "status_text", "run_token")
+    task.save(update_fields=[*changed, "is_task"])
+    return Recorded(number=task.last_event, kind=kind, body=body, state=state, run=run)
 
 
 def change_state(
-    task: Task, state: TaskState, *, at: datetime.datetime, message: str = ""
+    task: Task,
+    state: TaskState,
+    *,
+    at: datetime.datetime,
+    message: str = "",
+    run: int | None = None,
 ) -> Recorded:
     """Change the state of a locked task by the life-cycle table, and write the event. Raises IllegalTransition.
 
@@ -113,14 +133,15 @@ def change_state(
     """
     task.state = advance(TaskState(task.state), state)
     task.status_at, task.status_message = at, message
+    task.status_text = title_of(msgspec.json.decode(message, type=_Said).parts) if message else ""
+    task.is_task = True  # a client that waits for the first answer gets a task
     if state in TERMINAL:
         task.run_token = ""
         HandedSecret.objects.filter(task=task).exclude(sealed="", token_hash="").update(
             sealed="", token_hash=""
         )
-        task.is_task = True  # a client that waits for the first answer gets a task
         fold_behind(task.pk, task.last_event)
-    return record(task, EventKind.STATUS, status_body(state, at, message))
+    return record(task, EventKind.STATUS, status_body(state, at, message), run=run)
 
 
 def status_body(state: TaskState, at: datetime.datetime, message: str = "") -> str:
@@ -145,10 +166,10 @@ def read_pages(
     return [events[page] for page in pages]
 
 
-def read_tool_bodies(task: int) -> list[str]:
-    """Return the bodies of the events of tools in the log of a task."""
+def read_tool_bodies(task: int) -> list[tuple[int, str]]:
+    """Return the numbers and bodies of the events of tools in the log of a task."""
     events = Event.objects.filter(task=task, kind=EventKind.TOOL)
-    return list(events.order_by("number").values_list("body", flat=True))
+    return list(events.order_by("number").values_list("number", "body"))
 
 
 def count_bytes(task: int) -> int:

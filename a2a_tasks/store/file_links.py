@@ -6,13 +6,13 @@ The expiry time is rounded, so that all readers within A2A_FILE_URL_SECONDS get 
 from __future__ import annotations
 
 import functools
-import time
 from urllib.parse import urlencode
 
 from django.core.signing import BadSignature, Signer
 
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.files import Link
+from a2a_tasks.store import clock
 
 __all__ = ["requires_caller", "is_signed", "make_linker"]
 
@@ -33,7 +33,7 @@ def make_linker(agent: str, base_url: str, principal: str) -> Link:
 
 def _url(agent: str, base_url: str, principal: str, file_id: str) -> str:
     seconds = max(1, int(conf.FILE_URL_SECONDS))
-    expires = str((int(time.time()) // seconds + 2) * seconds)
+    expires = str((int(clock.estimate()) // seconds + 2) * seconds)
     signature = Signer(salt=SALT).signature(_sign(agent, file_id, expires, principal))
     query = urlencode({"expires": expires, "signature": signature})
     return f"{base_url.rstrip('/')}/agents/{agent}/files/{file_id}?{query}"
@@ -54,4 +54,4 @@ def is_signed(agent: str, file_id: str, expires: str, signature: str, principal:
         Signer(salt=SALT).unsign(f"{_sign(agent, file_id, expires, principal)}:{signature}")
     except BadSignature:
         return False
-    return int(expires) > time.time()
+    return int(expires) > clock.estimate()

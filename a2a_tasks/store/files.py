@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
+import dataclasses
 import datetime
 import hashlib
 import logging
 import os
 import uuid
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from typing import NamedTuple
 
 from django.core.files.base import ContentFile, File
@@ -29,6 +31,7 @@ from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.files import reference
 from a2a_tasks.protocol.media_types import media_type_of
+from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import UNSET, Part, replace
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.hooks import Companion
@@ -45,6 +48,7 @@ __all__ = [
     "keep",
     "open_file",
     "read",
+    "store_large_files",
     "sweep",
 ]
 
@@ -175,6 +179,35 @@ async def discard(files: Collection[uuid.UUID]) -> None:
     doomed = await run_in_thread(_find_doomed, files)
     gone = [key for key, name in doomed if await asyncio.to_thread(_delete, name)]
     await run_in_thread(_forget, gone)
+
+
+@contextlib.asynccontextmanager
+async def store_large_files(
+    request: SendMessageRequest, scope: OwnerScope
+) -> AsyncIterator[tuple[SendMessageRequest, tuple[Companion, ...]]]:
+    """Yield the request with its large files in the storage, and the companion that attaches them to its task.
+
+    If the block raises, the files are removed, unless a task has them already. Raises Overloaded.
+    """
+    if not any(map(is_large, request.message.parts)):
+        yield request, ()
+        return
+    kept: list[uuid.UUID] = []
+
+    async def strip(part: Part) -> Part:
+        if not is_large(part):
+            return part
+        slimmed, file = await keep(part, scope)
+        kept.append(file)
+        return slimmed
+
+    try:
+        parts = [await strip(part) for part in request.message.parts]
+        message = replace(request.message, parts=tuple(parts))
+        yield dataclasses.replace(request, message=message), (attach_files(kept),)
+    except BaseException:
+        await discard(kept)
+        raise
 
 
 @transaction.atomic

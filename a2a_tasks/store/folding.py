@@ -12,6 +12,7 @@ import time
 from array import array
 from collections.abc import Collection, Iterator
 
+import msgspec
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Left
@@ -19,11 +20,12 @@ from django.db.models.functions import Left
 from a2a_tasks.models import Artifact, Event, Task
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import EventKind, assemble
+from a2a_tasks.protocol.values import Artifact as ArtifactValue
 from a2a_tasks.store.backend.sessions import allow_bytes
 from a2a_tasks.store.backend.statements import LARGE, Bytes
 from a2a_tasks.store.db import run_in_background
 
-__all__ = ["fold", "fold_behind", "assemble_growing"]
+__all__ = ["fold", "fold_behind", "assemble_growing", "assemble_without"]
 
 #: An artifact of more bytes in at most FEW_PIECES is not folded. Assembling it costs about as much as reading it.
 MAX_BYTES, FEW_PIECES = 4 * 1024 * 1024, 1000
@@ -33,6 +35,7 @@ SLICE = 500
 SECONDS = 0.1
 #: The beginning of the body of each piece; the id of its artifact as JSON follows.
 OPENING = '{"artifact":{"artifactId":'
+_decode = msgspec.json.Decoder(ArtifactValue).decode
 _ID = re.compile(re.escape(OPENING) + r'("(?:[^"\\]|\\.)*+")')
 
 
@@ -158,3 +161,16 @@ def assemble_growing(
     pieces = _pieces(task, min(first_events.values()), through)
     found = assemble(pieces.values_list("body", flat=True))
     return {key: found.get(key) or write({"artifactId": key, "parts": []}) for key in first_events}
+
+
+def assemble_without(run: int, task: int, artifact_id: str) -> ArtifactValue | None:
+    """Assemble an artifact as it was before a run, which comes after all runs that have written to it.
+
+    It has no parts if the run began it. None if the run wrote no piece of it.
+    """
+    beginning = OPENING + write(artifact_id).decode()
+    pieces = _pieces(task, 1, None).filter(body__startswith=beginning)
+    if not pieces.filter(run=run).exists():
+        return None
+    whole = assemble(pieces.exclude(run=run).values_list("body", flat=True)).get(artifact_id)
+    return _decode(whole or write({"artifactId": artifact_id, "parts": []}))

@@ -46,8 +46,7 @@ def register(hooks: TaskHooks) -> None:
 
 def companions(request: SendMessageRequest, task_id: str, dialect: str) -> tuple[Companion, ...]:
     """Return the functions of all apps that write rows for the task of this message."""
-    found = (hooks.on_accept(request, task_id, dialect) for hooks in _registered)
-    return tuple(companion for companion in found if companion is not None)
+    return tuple(filter(None, [h.on_accept(request, task_id, dialect) for h in _registered]))
 
 
 def succeed(old: int, new: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import IntegrityError
@@ -33,6 +34,7 @@ __all__ = [
     "KeyTaken",
     "PreviousSend",
     "forget_idempotency",
+    "list_uses",
     "recall",
     "remember",
 ]
@@ -101,6 +103,15 @@ def recall(key: IdempotencyKey, scope: OwnerScope) -> PreviousSend | None:
     if not reaches(scope, row.task):  # it is not shared any more
         raise TaskNotFound(taskId=row.task.public_id)
     return _make_previous(row, row.task)
+
+
+def list_uses(scope: OwnerScope, names: Sequence[str]) -> dict[str, tuple[TaskState, float]]:
+    """Return the state of the task, and the seconds since it was accepted, by each of these names that is taken."""
+    taken = Idempotency.objects.filter(
+        tenant=scope.tenant, owner=scope.owner, agent=scope.agent, name__in=names
+    )
+    rows = taken.annotate(now=Now()).values_list("name", "task__state", "created_at", "now")
+    return {name: (TaskState(state), (now - at).total_seconds()) for name, state, at, now in rows}
 
 
 def _scope(key: IdempotencyKey) -> dict[str, str]:

@@ -6,11 +6,10 @@ from typing import TypeVar
 
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, Model, OuterRef, QuerySet
-from django.utils import timezone
 
 from a2a_tasks.audit import Action, actor
 from a2a_tasks.models import Held, Hold
-from a2a_tasks.store import audit
+from a2a_tasks.store import audit, clock
 from a2a_tasks.store.tenancy import within
 
 __all__ = ["AlreadyHeld", "Held", "in_force", "lay", "release", "exclude_held"]
@@ -56,7 +55,7 @@ def release(hold: int) -> bool:
     row = in_force().select_for_update().filter(pk=hold).first()
     if row is None:
         return False
-    row.released_at, row.released_by = timezone.now(), actor()
+    row.released_at, row.released_by = clock.now(), actor()
     row.save(update_fields=["released_at", "released_by"])
     audit.note(Action.HOLD_RELEASE, row.name, detail={"on": row.kind, "hold": row.pk})
     return True

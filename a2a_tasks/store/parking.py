@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import IS_PARKED, PARKED, Run, RunStatus, Task
-from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
-from a2a_tasks.store import budgets
-from a2a_tasks.store.backend import fair_queue
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, Recorded
+from a2a_tasks.store import budget_room, delegations, segments
+from a2a_tasks.store.backend import call_news, fair_queue
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.records import ClaimedRun, LeaseLost
+from a2a_tasks.store.segments import EndSegment
 from a2a_tasks.telemetry.trace_context import AttemptBefore, note_attempt
 
-__all__ = ["LAST_SECOND", "Parking", "park", "wake"]
+__all__ = ["LAST_SECOND", "Parking", "park", "shift_waits", "wake", "wake_callers"]
 
 #: Maximum number of runs woken in one transaction.
 BATCH = 1000
+#: Seconds after which a run that waits for a new window of a budget looks again, if it was not woken.
+PATIENCE = 60
 #: The last second that a datetime can express.
 LAST_SECOND = datetime.datetime.max.replace(tzinfo=datetime.UTC, microsecond=0).timestamp()
 
@@ -42,6 +46,8 @@ class Parking(NamedTuple):
     said: int = 0
     #: The key of the task whose end wakes it before.
     awaits: int | None = None
+    #: The names of the calls whose ends wake it before.
+    calls: Sequence[str] = ()
     #: The key of the sum of a budget that has nothing left for it.
     budget: int | None = None
 
@@ -49,23 +55,29 @@ class Parking(NamedTuple):
 def park(parking: Parking) -> bool:
     """Give up the lease of a run until it is woken; its attempt does not count. Raises LeaseLost if it holds none.
 
-    False if it need not wait for its budget any more: an operator has decided meanwhile.
+    False if it need not wait any more: an operator has decided about its budget, or its calls have ended.
     """
     failpoint("park.begins")
-    parked = _write(parking)
+    recorded = _write(parking)
     failpoint("park.parked")
-    return parked
+    if recorded:
+        pubsub.publish(pubsub.Committed(parking.run.task, recorded[-1].number, recorded))
+    return recorded is not None
 
 
 @transaction.atomic
-def _write(parking: Parking) -> bool:
+def _write(parking: Parking) -> list[Recorded] | None:
+    """Return the events of the wait; None if it need not wait."""
     run = parking.run
-    # The row is locked: a later decision finds the run parked, and wakes it.
-    if parking.budget is not None and not budgets.is_spent(parking.budget):
-        return False
+    # The sum is locked: a later search for runs to wake finds this one.
+    if parking.budget is not None and not budget_room.must_wait(parking.budget, run.run):
+        return None
     held = Task.objects.filter(pk=run.task, run_token=run.token).exclude(run_token="")
     if not held.update(run_token=""):
         raise LeaseLost
+    if parking.calls and not delegations.note_waits(run, parking.calls):
+        transaction.set_rollback(True)
+        return None
     failpoint("park.fenced")
     until = datetime.datetime.fromtimestamp(min(parking.until, LAST_SECOND), datetime.UTC)
     Run.objects.filter(pk=run.run, status=RunStatus.RUNNING, token=run.token).update(
@@ -78,39 +90,105 @@ def _write(parking: Parking) -> bool:
         parked_in=parking.step,
         said=parking.said,
         awaits=parking.awaits,
+        awaits_calls=bool(parking.calls),
         waits_for_budget=parking.budget,
         request=note_attempt(run.request, AttemptBefore.of(run.token, run.attempt)),
+        past=EndSegment(segments.PARKED, parking.step),
     )
-    return True
+    return delegations.tell_waits(run) if parking.calls else []
 
 
-def wake() -> bool:
-    """Queue parked runs whose wait is over, and announce them; return whether there may be more of them."""
-    counts = [_wake(due) for due in (_list_due(), _list_answered())]
+def shift_waits(seconds: float) -> None:
+    """Keep the lengths of waits when the clock of this process was set back by these seconds, which are negative.
+
+    It concerns databases whose clock is that of the host's only process.
+    """
+    backend().shift_waits(seconds)
+
+
+def wake(*, lately: bool = True) -> bool:
+    """Queue parked runs whose wait is over, and announce them; return whether there may be more of them.
+
+    Of the runs that wait for other tasks, it wakes those whose task has ended `lately`, or all.
+    """
+    waits = [_list_due(), *_list_answered(lately=lately)]
+    if not lately:
+        waits.append(_list_called())
+    counts = [_wake(due) for due in waits]
+    counts += map(_wake_for_budget, budget_room.list_roomy())
     return BATCH in counts
 
 
+def wake_callers(tasks: Collection[int]) -> int:
+    """Queue the parked runs of these tasks whose calls have all ended; return their number."""
+    return _wake(_list_called().filter(task__in=tasks)) if tasks else 0
+
+
 def _list_due() -> QuerySet[Run]:
-    """Return the parked runs whose time has come."""
-    return Run.objects.filter(IS_PARKED, due_at__lte=Now())
+    """Return the parked runs whose time has come.
+
+    Those that wait for a budget are woken with its new window, as many as it has room for. The others look again later.
+    """
+    others = Q(waits_for_budget=None) | Q(due_at__lte=Now() - datetime.timedelta(seconds=PATIENCE))
+    return Run.objects.filter(IS_PARKED, others, due_at__lte=Now())
 
 
-def _list_answered() -> QuerySet[Run]:
-    """Return the parked runs whose awaited task has ended, asks its client, or was removed."""
+def _list_called() -> QuerySet[Run]:
+    """Return the parked runs whose calls have all ended."""
+    waiting = Run.objects.filter(IS_PARKED, awaits_calls=True)
+    return waiting.filter(~Exists(delegations.AWAITED))
+
+
+def _list_answered(*, lately: bool) -> list[QuerySet[Run]]:
+    """Return the parked runs whose awaited task has ended, asks its client, or was removed; or only those of `lately`."""
+    waiting = Run.objects.filter(IS_PARKED, awaits__isnull=False)
+    if not waiting.exists():  # on most hosts
+        return []
+    if lately:
+        settled = call_news.filter_settled(delegations.RECENT[1])
+        return [waiting.filter(awaits__in=tasks.values("pk")) for tasks in settled]
     going = Task.objects.filter(pk=OuterRef("awaits")).exclude(state__in=TERMINAL | INTERRUPTED)
-    return Run.objects.filter(IS_PARKED, ~Exists(going), awaits__isnull=False)
+    return [waiting.filter(~Exists(going))]
 
 
 def _wake(due: QuerySet[Run]) -> int:
     """Give up to BATCH runs a round, and return their number."""
     if not due.exists():
         return 0
-    queues = _give_rounds(due)
+    return _announce(_give_rounds(due))
+
+
+def _announce(queues: Counter[str]) -> int:
+    """Announce runs that were woken, by queue, and return their number."""
     if queues:
         failpoint("park.woken")
     for queue in queues:
         pubsub.publish(pubsub.RunQueued(queue))
     return queues.total()
+
+
+def _wake_for_budget(use: int) -> int:
+    """Wake as many runs as a sum has room for, those that were accepted first, and return their number."""
+    return _announce(_give_rounds_for(use))
+
+
+@transaction.atomic
+def _give_rounds_for(key: int) -> Counter[str]:
+    use = budget_room.lock_waited(key)
+    waiting = Run.objects.filter(IS_PARKED, waits_for_budget=key).order_by("pk")
+    first = waiting.values_list("task", flat=True).first()
+    if use is None:
+        return Counter()
+    if first is None:
+        budget_room.stop_looking(use)
+        return Counter()
+    count = budget_room.count_admissible(use, first)
+    keys = list(
+        waiting.values_list("pk", flat=True)[: BATCH if count is None else min(count, BATCH)]
+    )
+    if count is not None:
+        budget_room.note_woken(use, keys)
+    return _give_rounds(waiting.filter(pk__in=keys))
 
 
 @transaction.atomic

@@ -28,11 +28,13 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output: Decimal = Decimal(0)
     #: The price of a million input tokens that the model had in its cache; None = that of other input tokens.
     cached: Decimal | None = None
+    #: That of a million input tokens that were written to the cache; None = that of other input tokens.
+    cache_write: Decimal | None = None
     request: Decimal = Decimal(0)
     currency: str = CURRENCY
 
     def __post_init__(self) -> None:
-        if min(self.input, self.output, self.cached or 0, self.request) < 0:
+        if min(self.input, self.output, self.cached or 0, self.cache_write or 0, self.request) < 0:
             raise ValueError("a price is negative")
         if not is_currency(self.currency):
             raise ValueError("a currency is three capital letters")
@@ -69,12 +71,19 @@ def _find_pattern(prices: Mapping[str, Price], model: str) -> Price | None:
 
 
 def _compute(price: Price, report: UsageReport) -> Decimal:
-    cached = min(report.cached_tokens, report.input_tokens)
-    cached_price = price.input if price.cached is None else price.cached
-    tokens = (report.input_tokens - cached) * price.input + cached * cached_price
+    cached, written = _find_cached(report)
+    tokens = (report.input_tokens - cached - written) * price.input
+    tokens += cached * (price.input if price.cached is None else price.cached)
+    tokens += written * (price.input if price.cache_write is None else price.cache_write)
     return (
         report.requests * price.request + (tokens + report.output_tokens * price.output) / MILLION
     )
+
+
+def _find_cached(report: UsageReport) -> tuple[int, int]:
+    """Return the input tokens from the cache, and those that were written to it: together no more than the input."""
+    cached = min(report.cached_tokens, report.input_tokens)
+    return cached, min(report.cache_write_tokens, report.input_tokens - cached)
 
 
 def _ask_package(report: UsageReport) -> Decimal | None:
@@ -82,10 +91,12 @@ def _ask_package(report: UsageReport) -> Decimal | None:
     package = _import_package()
     if package is None:
         return None
+    cached, written = _find_cached(report)
     tokens = package.Usage(
         input_tokens=report.input_tokens,
         output_tokens=report.output_tokens,
-        cache_read_tokens=min(report.cached_tokens, report.input_tokens),
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
     )
     try:
         found: Decimal = package.calc_price(tokens, report.model).total_price

@@ -20,14 +20,22 @@ from typing import NamedTuple
 
 from django.db import connection, transaction
 from django.db.models import CASCADE, Count, Exists, OuterRef, QuerySet, Subquery
-from django.utils import timezone
 
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conf import conf
 from a2a_tasks.models import Artifact, Context, Event, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
-from a2a_tasks.store import audit, budgets, files, handed_secrets, hooks, task_counter
+from a2a_tasks.store import (
+    audit,
+    budgets,
+    clock,
+    files,
+    handed_secrets,
+    hooks,
+    task_counter,
+    workers,
+)
 from a2a_tasks.store.audit_past import purge_audit
 from a2a_tasks.store.conversations import count_context_rows, sweep_lists
 from a2a_tasks.store.folding import fold
@@ -133,7 +141,7 @@ def _before(days: float) -> datetime.datetime | None:
     if not days:
         return None
     try:
-        return timezone.now() - datetime.timedelta(days=days)
+        return clock.now() - datetime.timedelta(days=days)
     except OverflowError:  # before the year 1
         return None
 
@@ -171,6 +179,7 @@ def purge(limits: RetentionLimits) -> Iterator[Removed]:
         _portions(handed_secrets.sweep),
         _portions(sweep_lists),
         _portions(budgets.forget_old),
+        _portions(workers.forget_old),
     ]
     if (keys := limits.keys) is not None:
         kinds.append(_portions(lambda max_count: forget_idempotency(keys, max_count)))
@@ -234,7 +243,7 @@ def remove_each(keys: list[int]) -> Iterator[Removed]:
 
     It waits for rows that other transactions have locked, for example while an artifact is folded.
     """
-    now = timezone.now() + datetime.timedelta(days=1)
+    now = clock.now() + datetime.timedelta(days=1)
     left = keys
     while left:
         batch = max(1, int(conf.PURGE_BATCH))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 import enum
+import secrets
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from django.db import IntegrityError
 
@@ -28,6 +29,7 @@ __all__ = [
     "Batch",
     "CLAIM_BYTES",
     "EventRow",
+    "InsertedTask",
     "LeaseLost",
     "LogPosition",
     "PreclaimedLease",
@@ -64,6 +66,11 @@ class StepConflict(IntegrityError):
 
     def __init__(self) -> None:
         super().__init__("the step was kept before, with another result")
+
+
+def new_token() -> str:
+    """Return a token for one lease. The name of a worker is no token, since it would outlive the lease."""
+    return secrets.token_urlsafe(18)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +114,7 @@ class NewTask:
     dialect: str
     #: The binding that received it; empty = none, an operator ran it again.
     binding: str = ""
-    #: The beginning of its text, for lists (`protocol/title.py`).
+    #: The beginning of its text, for lists (`title_of`, `protocol/titles.py`).
     opening: str = ""
     queue: str
     #: The share of the slots that its run takes from.
@@ -117,6 +124,8 @@ class NewTask:
     metadata: str = ""
     #: The request id of the client or the proxy, for the audit log.
     request_id: str = ""
+    #: The detail of its entry in the audit log.
+    detail: Mapping[str, Any] | None = None
     #: The sender in the audit log, if that is not the principal.
     sender: str = ""
     #: False if the agent may answer with a direct Message.
@@ -128,6 +137,8 @@ class NewTask:
     reopens: frozenset[str] = frozenset()
     #: The question that the message answers in place of the client; it answers no other one.
     answers: StoredQuestion | None = None
+    #: The number of the event with the question that the client answers; 0 = whatever the task asks.
+    question: int = 0
     #: Functions that write rows of other apps for the task, in the same transaction.
     companions: tuple[Companion, ...] = ()
     #: The name of the row that its companions lock. A batch locks these in order, so that two batches do not deadlock.
@@ -142,6 +153,12 @@ class NewTask:
     def actor(self) -> str:
         """The sender of the message, for the audit log."""
         return self.sender or self.principal or self.scope.owner
+
+    def lock_above(self) -> None:
+        """Let companions lock their rows before the task is locked: trees are locked from the root down."""
+        for companion in self.companions:
+            if lock := getattr(companion, "lock", None):
+                lock()
 
     def accompany(self, task: int) -> None:
         """Write the companions' rows for the task with this primary key. Call it in the accepting transaction."""
@@ -162,8 +179,8 @@ class WantedRuns:
     #: Shares whose runs are not claimed.
     full: Collection[str] = ()
     quarantine: Quarantine = Quarantine.NONE
-    #: Agents whose runs are not claimed, not even to be failed.
-    withheld: Collection[str] = ()
+    #: Further agents that this process knows. Their runs are not claimed, not even to be failed.
+    known: Collection[str] = ()
     #: True if runs that no process hosts are claimed, to be failed.
     orphans: bool = True
     #: The beginning of their tokens, at most 8 characters.
@@ -206,6 +223,14 @@ class ClaimedRun:
     requested_at: float = field(default_factory=time.monotonic, compare=False)
 
 
+class InsertedTask(NamedTuple):
+    """The keys of a new task and its run, and true if the run waits for an earlier one of its context."""
+
+    task: int
+    run: int
+    behind: bool
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Accepted:
     """A message that was written to the log: its task, the task's value at that time, and the run that answers."""
@@ -218,11 +243,12 @@ class Accepted:
 
 
 class StepResult(NamedTuple):
-    """The result of a step to store: the run, the step's name, and the result as JSON."""
+    """The result of a step to store: the run, the step's name, the result as JSON, and the seconds of its work."""
 
     run: ClaimedRun
     name: str
     result: str
+    seconds: float | None = None
 
 
 class Spender(NamedTuple):
@@ -234,6 +260,9 @@ class Spender(NamedTuple):
     caller: str
     #: The key of the task; None = the message has none yet.
     task: int | None = None
+    #: The key of the run, and the token of its lease; 0 = the message has no run yet.
+    run: int = 0
+    token: str = ""
 
 
 class UsageEntry(NamedTuple):
@@ -262,11 +291,12 @@ class StoredTask(NamedTuple):
 
 
 class StatusRow(NamedTuple):
-    """The last status of a batch; the message is JSON."""
+    """The last status of a batch; the message is JSON, and the text is what lists show."""
 
     state: TaskState
     at: datetime.datetime
     message: str
+    text: str = ""
 
 
 class WantedEvents(enum.IntEnum):
@@ -316,10 +346,11 @@ class ArtifactRow:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """The end of a run: "ended" or "failed", with the traceback of a failure."""
+    """The end of a run: "ended" or "failed", with the traceback of a failure, and its exception in a line for lists."""
 
     status: Literal["ended", "failed"] = "ended"
     error: str = ""
+    line: str = ""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -357,11 +388,12 @@ class Batch:
     @property
     def size(self) -> int:
         """The approximate number of its bytes."""
-        messages = [e for e in self.events if e.kind is EventKind.MESSAGE]  # they are written twice
-        texts = [event.body for event in [*self.events, *messages]]
-        texts += [row.body for row in self.artifacts]
-        texts += [self.memory or "", self.status.message if self.status else ""]
-        return sum(map(len, texts)) + (self.conversation.size if self.conversation else 0)
+        size = len(self.memory or "") + (len(self.status.message) if self.status else 0)
+        for event in self.events:  # a message is written twice
+            size += len(event.body) * (2 if event.kind is EventKind.MESSAGE else 1)
+        for row in self.artifacts:
+            size += len(row.body)
+        return size + (self.conversation.size if self.conversation else 0)
 
     @property
     def ends_task(self) -> bool:

@@ -8,21 +8,29 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Count, F, Max, Min, Q, QuerySet, Value
+from django.db.models import Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Concat, Now
-from django.utils import timezone
 
 from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
-from a2a_tasks.models import IS_PARKED, WAITS_FOR_SLOT, Run, RunStatus, Step, Task
+from a2a_tasks.models import (
+    IS_BEHIND,
+    IS_PARKED,
+    WAITS_FOR_SLOT,
+    Run,
+    RunStatus,
+    Step,
+    Task,
+)
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import event_log
-from a2a_tasks.store.backend import fair_queue
+from a2a_tasks.store import clock, event_log
 from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.behind import release
 from a2a_tasks.store.quarantine import count_death
 from a2a_tasks.store.records import CLAIM_BYTES, ClaimedRun, LeaseLost, WantedRuns
+from a2a_tasks.store.segments import HANDED_BACK, EndSegment
 from a2a_tasks.telemetry.trace_context import AttemptBefore, note_attempt
 
 __all__ = [
@@ -31,13 +39,12 @@ __all__ = [
     "give_up",
     "hand_back",
     "fail_unstarted_task",
-    "find_next",
     "has_more",
     "heartbeat",
     "heartbeat_locked",
     "measure_queue",
+    "name_agents",
     "find_held_tokens",
-    "new_token",
     "note",
     "queue_again",
     "reclaim_expired",
@@ -53,7 +60,8 @@ __all__ = [
 BATCH = 100
 #: Maximum numbers of waiting runs that are counted for a queue's depth, and compared for its age.
 MAX_COUNTED, MAX_AGED = 10_000, 1000
-#: The columns of a run that a death changes, and those that change when it is queued for its next attempt.
+#: The columns of a run that a death changes, and those that change when it is queued for its next attempt. That attempt
+#: begins anew: it says again what was said before a park, and so replaces what this attempt said after it.
 COUNTED = (
     "error",
     "request",
@@ -63,12 +71,7 @@ COUNTED = (
     "furthest",
     "longest_life",
 )
-WAITING = ("status", "token", "lease_until", "due_at")
-
-
-def new_token() -> str:
-    """Return a token for one lease. The name of a worker is no token, since it would outlive the lease."""
-    return secrets.token_urlsafe(18)
+WAITING = ("status", "token", "lease_until", "due_at", "said", "parked_in")
 
 
 def claim(
@@ -82,12 +85,14 @@ def claim(
     """
     limits = limits or {}
     room = min(limit, BATCH)
-    wanted = dataclasses.replace(wanted, withheld=frozenset(limits))
     taken: list[ClaimedRun] = []
     for agent in sorted(limits.keys() & set(wanted.agents)):
         if len(taken) < room:
             taken += _claim_limited(wanted, agent, limits[agent], room - len(taken))
     if len(taken) < room:
+        others = [agent for agent in wanted.agents if agent not in limits]
+        known = {*wanted.agents, *wanted.known, *limits, ""}
+        wanted = dataclasses.replace(wanted, agents=others, known=known)
         taken += backend().claim_runs(wanted, room - len(taken))
     return taken
 
@@ -102,10 +107,18 @@ def has_more(taken: Sequence[ClaimedRun], limit: int) -> bool:
 def _claim_limited(wanted: WantedRuns, agent: str, limit: int, room: int) -> list[ClaimedRun]:
     """Claim runs of one agent with at most `limit` concurrent runs. One process at a time counts them."""
     backend().lock_agent(agent)
-    running = Run.objects.filter(status=RunStatus.RUNNING, task__agent=agent)
+    running = Run.objects.filter(status=RunStatus.RUNNING, agent=agent)
     left = limit - len(running.order_by().values_list("pk")[:limit])
-    only = dataclasses.replace(wanted, agents=[agent], withheld=(), orphans=False)
+    only = dataclasses.replace(wanted, agents=[agent], orphans=False)
     return backend().claim_runs(only, min(room, left)) if left > 0 else []
+
+
+def name_agents(queues: Collection[str]) -> None:
+    """Name the agents of waiting runs that a process of an earlier release has accepted: claims need them."""
+    nameless = Run.objects.filter(status=RunStatus.QUEUED, queue__in=queues, agent="")
+    if keys := list(nameless.values_list("pk", flat=True)[:MAX_AGED]):
+        agent = Task.objects.filter(pk=OuterRef("task")).values("agent")
+        Run.objects.filter(pk__in=keys).update(agent=Subquery(agent))
 
 
 def count_waiting(queue: str, limit: int) -> int:
@@ -115,17 +128,22 @@ def count_waiting(queue: str, limit: int) -> int:
 
 
 def count_unfinished(share: str, limit: int) -> int:
-    """Count the waiting and running runs of a share, up to `limit`. Parked ones do not count."""
+    """Count the waiting and running runs of a share, up to `limit`, also those behind others.
+
+    Parked ones count only if they wait for agents that they have called: a tree must not begin without end.
+    """
     mine = Run.objects.filter(share=share).values_list("pk")
     # In this order, a run that starts between the two queries is not counted; in the other order it would count twice.
     going = len(mine.filter(status=RunStatus.RUNNING)[:limit])
-    return going + len(mine.filter(WAITS_FOR_SLOT)[: limit - going])
+    waiting = WAITS_FOR_SLOT | IS_BEHIND | Q(IS_PARKED, awaits_calls=True)
+    return going + len(mine.filter(waiting)[: limit - going])
 
 
 def count_by_status() -> dict[str, int]:
-    """Count the waiting, the running and the parked runs in all queues."""
+    """Count the waiting and running runs, those behind others, and the parked ones, in all queues."""
     unfinished = {
         "queued": WAITS_FOR_SLOT,
+        "behind": IS_BEHIND,
         "running": Q(status=RunStatus.RUNNING),
         "parked": IS_PARKED,
     }
@@ -135,13 +153,12 @@ def count_by_status() -> dict[str, int]:
 def measure_queue(queue: str) -> tuple[int, float]:
     """Return the number of runs that wait for a slot, and the seconds since the oldest one became due.
 
-    The number is at most MAX_COUNTED. Runs that wait for an earlier run have no age. Each share's oldest run is in its
-    first round, so it is enough to look at the first rounds.
+    The number is at most MAX_COUNTED. Each share's oldest run is in its first round, so it is enough to look at the first
+    rounds.
     """
     waiting = Run.objects.filter(WAITS_FOR_SLOT, queue=queue).order_by("round", "pk")
-    first = waiting.exclude(fair_queue.behind_another())[:MAX_AGED]
-    due = first.aggregate(oldest=Min("due_at"))["oldest"]
-    age = max(0.0, (timezone.now() - due).total_seconds()) if due else 0.0
+    due = waiting[:MAX_AGED].aggregate(oldest=Min("due_at"))["oldest"]
+    age = max(0.0, (clock.now() - due).total_seconds()) if due else 0.0
     return waiting[:MAX_COUNTED].count(), age
 
 
@@ -198,8 +215,9 @@ def _hand_back_one(task: int, token: str, *, tried: bool) -> None:
     else:
         run.attempt -= 1
     run.status, run.token, run.lease_until = RunStatus.QUEUED, "", None
-    run.due_at = Now()
-    run.save(update_fields=[*WAITING, "attempt", "error", "request"])
+    run.due_at, run.said, run.parked_in = Now(), 0, ""
+    run.past = EndSegment(HANDED_BACK)
+    run.save(update_fields=[*WAITING, "attempt", "error", "request", "past"])
 
 
 def unclaim(worker: str, mark: str) -> None:
@@ -282,22 +300,31 @@ def _queue_again(
     return again, spent, {run.pk for run in free}
 
 
+#: The hints about an attempt that has died, and the context whose next run may be released, if its task has failed.
+_Ended = tuple[list[pubsub.Hint], int | None]
+
+
+def _announce(ended: _Ended | None) -> None:
+    hints, context = ended or ([], None)
+    for hint in [*hints, *(release(context=context) if context is not None else ())]:
+        pubsub.publish(hint)
+
+
 def give_up(key: int, *, max_attempts: int) -> bool:
     """Fail the task of a lost run without an attempt left. False: its lease was extended, or another process was faster."""
-    hints = _give_up_lost(key, max_attempts)
-    for hint in hints:
-        pubsub.publish(hint)
-    return bool(hints)
+    ended = _give_up_lost(key, max_attempts)
+    _announce(ended)
+    return ended is not None
 
 
 @transaction.atomic
-def _give_up_lost(key: int, max_attempts: int) -> list[pubsub.Hint]:
+def _give_up_lost(key: int, max_attempts: int) -> _Ended | None:
     task = event_log.lock_task(
         pk=Run.objects.values_list("task_id", flat=True).get(pk=key), skip=True
     )
     run = _lock_run(skip=True, pk=key, lease_until__lt=Now())
     if task is None or run is None:
-        return []
+        return None
     others = _count_others(run, _count_carried({run.worker}))
     return _fail_attempt(task, run, _late(run), max_attempts, others=others, client="")
 
@@ -343,12 +370,11 @@ def report_crash(claimed: ClaimedRun, how: str, *, max_attempts: int) -> None:
 
     Raises LeaseLost if the run has lost its task.
     """
-    for hint in _report_crash(claimed, how, max_attempts):
-        pubsub.publish(hint)
+    _announce(_report_crash(claimed, how, max_attempts))
 
 
 @transaction.atomic
-def _report_crash(claimed: ClaimedRun, how: str, max_attempts: int) -> list[pubsub.Hint]:
+def _report_crash(claimed: ClaimedRun, how: str, max_attempts: int) -> _Ended:
     task = event_log.lock_task(pk=claimed.task)
     run = _lock_run(pk=claimed.run, token=claimed.token)
     if task is None or run is None:
@@ -358,22 +384,16 @@ def _report_crash(claimed: ClaimedRun, how: str, max_attempts: int) -> list[pubs
 
 def _fail_attempt(
     task: Task, run: Run, how: str, max_attempts: int, *, others: int, client: str
-) -> list[pubsub.Hint]:
+) -> _Ended:
     """End an attempt that died: another attempt follows, or the task fails, with a message for its client."""
     run.task, task.run_token = task, ""
     _die(run, how, others, stepped=bool(_find_stepped([run])), lost=not client)
     if run.deaths >= max_attempts:
         failed = pubsub.Committed(task.pk, task.last_event + 1, [_give_up(task, run, client)])
-        return [failed, *(find_next(ordered_in=run.ordered_in) if run.ordered_in else ())]
+        return [failed], run.ordered_in
     task.save(update_fields=["run_token"])
     _save_as_queued([run])
-    return [pubsub.RunQueued(run.queue)]
-
-
-def find_next(**which: Any) -> list[pubsub.Hint]:
-    """Return the hint that the first queued run is due: `task=`, or `ordered_in=` a context. Empty = there is none."""
-    waiting = Run.objects.filter(**which, status=RunStatus.QUEUED).order_by("pk")
-    return [pubsub.RunQueued(queue) for queue in waiting.values_list("queue", flat=True)[:1]]
+    return [pubsub.RunQueued(run.queue)], None
 
 
 def _die(run: Run, how: str, others: int, *, stepped: bool, lost: bool) -> None:
@@ -443,6 +463,5 @@ def fail_unstarted_task(task: int, text: str) -> bool:
         recorded = _fail_task(locked, text)
     pubsub.publish(pubsub.Committed(task, recorded.number, [recorded]))
     for context in filter(None, ordered):
-        for hint in find_next(ordered_in=context):
-            pubsub.publish(hint)
+        _announce(([], context))
     return True

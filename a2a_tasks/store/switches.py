@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from django.db import transaction
@@ -44,9 +45,11 @@ ACTIONS = {
 }
 
 
-def read_switches() -> dict[str, Switch]:
-    """Return the switch of each agent, by slug."""
-    return {row.slug: read_row(row) for row in AgentSwitch.objects.all()}
+def read_switches(slugs: Collection[str] | None = None) -> dict[str, Switch]:
+    """Return the switches that were set, of these agents or of all, by slug."""
+    rows = AgentSwitch.objects.all()
+    rows = rows if slugs is None else rows.filter(slug__in=list(slugs))
+    return {row.slug: read_row(row) for row in rows}
 
 
 def of(slug: str) -> Switch:

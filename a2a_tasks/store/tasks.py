@@ -6,10 +6,12 @@ import datetime
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from django.core import signing
-from django.db.models import Exists, OuterRef, Q, QuerySet, Sum, Window
+from django.db.models import Exists, Min, OuterRef, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber
 
 from a2a_tasks.caller import OwnerScope, ScopePart
@@ -44,6 +46,8 @@ __all__ = [
     "origin",
     "references",
     "reveal",
+    "read_positions",
+    "read_states",
     "read_status",
     "view",
 ]
@@ -133,6 +137,18 @@ def find_state(scope: OwnerScope, public_id: str) -> tuple[int, str] | None:
         return None
     found = Task.objects.filter(visible_to(scope), public_id=public_id)
     return found.order_by("pk").values_list("pk", "state").first()
+
+
+def read_states(keys: Collection[int]) -> dict[int, str]:
+    """Return the states of tasks by their primary keys; those that are gone count as failed."""
+    gone = dict.fromkeys(keys, TaskState.FAILED.value)
+    return gone | dict(Task.objects.filter(pk__in=keys).values_list("pk", "state"))
+
+
+def read_positions(keys: Collection[int]) -> dict[int, tuple[TaskState, int]]:
+    """Return the states of tasks, and the numbers of their last events, by their primary keys; without those that are gone."""
+    rows = Task.objects.filter(pk__in=keys).values_list("pk", "state", "last_event")
+    return {key: (TaskState(state), last) for key, state, last in rows}
 
 
 def _find_many(keys: Sequence[Key]) -> list[FoundTask | None]:
@@ -366,10 +382,13 @@ def _sizes(tasks: list[int], history: int | None, *, artifacts: bool) -> Counter
             sizes[task] += size
     if artifacts:
         whole = Artifact.objects.filter(task_id__in=tasks)
-        open_ = whole.filter(
-            body="", task_id=OuterRef("task_id"), first_event__lte=OuterRef("number")
+        # Looked up once: beside each event, SQLite would read the bodies of all artifacts again.
+        unfinished = whole.filter(body="").order_by().values("task_id")
+        begins = dict(unfinished.annotate(first=Min("first_event")).values_list("task_id", "first"))
+        since = [Q(task_id=task, number__gte=first) for task, first in begins.items()]
+        pieces = Event.objects.filter(
+            reduce(or_, since, Q(task_id__in=())), kind=EventKind.ARTIFACT
         )
-        pieces = Event.objects.filter(Exists(open_), task_id__in=tasks, kind=EventKind.ARTIFACT)
         for rows in (whole, pieces):
             sizes.update(dict(rows.order_by().values_list("task_id").annotate(n=Sum(body))))
     return sizes

@@ -8,26 +8,25 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 
-from django.db import transaction
-from django.db.models import Max, Min, Q, Sum
-from django.utils import timezone
+from django.db import IntegrityError, transaction
+from django.db.models import Max, Min, OuterRef, Q, Subquery, Sum
 
-from a2a_tasks.agents.faults import BudgetSpent
 from a2a_tasks.agents.usage import OTHERS, ModelUsage
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.failpoints import failpoint
-from a2a_tasks.models import Task, Usage
+from a2a_tasks.models import Delegation, Task, Usage
+from a2a_tasks.store import clock
 from a2a_tasks.store.batched_call import BatchedCall, needs_no_mark
 from a2a_tasks.store.budgets import (
     Amounts,
+    SpentBudget,
     add_charges,
-    find_spent,
+    find_many_spent,
     is_any_in_force,
     list_charges,
-    tell,
 )
 from a2a_tasks.store.db import run_to_completion
 from a2a_tasks.store.prices import find_cost
@@ -38,48 +37,57 @@ __all__ = ["purge_usage", "read_usage", "sum_by_task", "write_batched", "write_m
 
 #: Names of models in the sums of one task; further ones are summed as OTHERS.
 MAX_MODELS = 50
-FIGURES = ("requests", "input_tokens", "output_tokens", "cached_tokens")
+FIGURES = ("requests", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 
 
-def write_many(calls: Sequence[Sequence[UsageEntry]]) -> list[Exception | None]:
-    """Write the reports of several runs. A report that is written already is not written again.
+def write_many(calls: Sequence[Sequence[UsageEntry]]) -> list[list[SpentBudget] | Exception]:
+    """Write the reports of several runs. A report that is written already is not written again, and charges nothing.
 
-    The result for each run is None, or BudgetSpent if a budget refuses more work; its reports are written in both cases.
+    The result for each run is the budgets that have nothing left for it.
     """
-    _write(calls)
+    entries = {entry.report.id: entry for call in calls for entry in call}
+    _write(entries)
     failpoint("worker.reported")
-    return [_find_refusal(call) for call in calls]
+    return [*find_many_spent([call[0].spender for call in calls])]
 
 
 @transaction.atomic
-def _write(calls: Sequence[Sequence[UsageEntry]]) -> None:
-    entries = [entry for call in calls for entry in call]
-    # A first try whose outcome is unknown has ended, since its connection was closed.
-    known = Usage.objects.filter(report__in=[entry.report.id for entry in entries])
-    stored = set(known.values_list("report", flat=True)) if is_any_in_force() else set[uuid.UUID]()
+def _write(entries: Mapping[uuid.UUID, UsageEntry]) -> None:
+    new = dict(entries)
+    while new:
+        try:
+            _insert(list(new.values()))
+        except IntegrityError:
+            # A first try with an unknown outcome was committed: the insert has waited for it, so it is visible now.
+            known = Usage.objects.filter(report__in=new)
+            stored = set(known.values_list("report", flat=True))
+            if not stored:
+                raise
+            new = {key: entry for key, entry in new.items() if key not in stored}
+        else:
+            break
+
+
+@transaction.atomic
+def _insert(entries: Sequence[UsageEntry]) -> None:
+    """Write reports and add to the sums. Raises IntegrityError, and does neither, if one of them is written already."""
     alive = Task.objects.filter(pk__in={entry.run.task for entry in entries})
     keys = set(alive.values_list("pk", flat=True))
     rows = [_make_row(entry, is_known=entry.run.task in keys) for entry in entries]
-    Usage.objects.bulk_create(rows, ignore_conflicts=True)
-    now = timezone.now()
-    add_charges(
-        charge
-        for entry, row in zip(entries, rows, strict=True)
-        if row.report not in stored
-        for charge in list_charges(entry.spender, _find_amounts(row), now)
-    )
+    Usage.objects.bulk_create(rows)
+    if is_any_in_force():
+        now = clock.now()
+        add_charges(
+            charge
+            for entry, row in zip(entries, rows, strict=True)
+            for charge in list_charges(entry.spender, _find_amounts(row), now)
+        )
 
 
 def _find_amounts(row: Usage) -> Amounts:
     tokens = row.input_tokens + row.output_tokens
     cost = row.cost or Decimal(0)
     return Amounts(tokens=tokens, calls=row.requests, cost=cost, currency=row.currency)
-
-
-def _find_refusal(call: Sequence[UsageEntry]) -> BudgetSpent | None:
-    """Return the refusal, if a budget refuses more work of the run."""
-    refusals = [spent for spent in find_spent(call[0].spender) if spent.refuses] if call else []
-    return BudgetSpent(tell(refusals[0])) if refusals else None
 
 
 def _make_row(entry: UsageEntry, *, is_known: bool) -> Usage:
@@ -99,6 +107,7 @@ def _make_row(entry: UsageEntry, *, is_known: bool) -> Usage:
         input_tokens=spent.input_tokens,
         output_tokens=spent.output_tokens,
         cached_tokens=spent.cached_tokens,
+        cache_write_tokens=spent.cache_write_tokens,
         cost=cost,
         currency=currency if cost is not None else "",
     )
@@ -109,7 +118,7 @@ def _make_row(entry: UsageEntry, *, is_known: bool) -> Usage:
 
 
 #: `await write_batched([UsageEntry(...), ...])`: write reports of a run, in one flush with those of other runs.
-write_batched: BatchedCall[Sequence[UsageEntry], None] = BatchedCall(
+write_batched: BatchedCall[Sequence[UsageEntry], list[SpentBudget]] = BatchedCall(
     write_many, run=run_to_completion, again=needs_no_mark
 )
 
@@ -150,10 +159,49 @@ def sum_by_task(keys: Collection[int]) -> dict[int, dict[str, ModelUsage]]:
 
 
 def read_usage(scope: OwnerScope, public_ids: Collection[str]) -> dict[str, dict[str, ModelUsage]]:
-    """Return the sums by model of these tasks in the scope, by id; tasks without any are left out."""
+    """Return the sums by model of these tasks in the scope, by id; tasks without any are left out.
+
+    The first task of a tree also has the sums of the agents that were called from it, by their slugs.
+    """
     tasks = Task.objects.filter(visible_to(scope), public_id__in=public_ids)
     names = dict(tasks.values_list("pk", "public_id"))
-    return {names[key]: found for key, found in sum_by_task(names).items()}
+    own, called = sum_by_task(names), sum_by_agent(names)
+    found = {key: {**called.get(key, {}), **own.get(key, {})} for key in {*own, *called}}
+    return {names[key]: sums for key, sums in found.items()}
+
+
+def sum_by_agent(roots: Collection[int]) -> dict[int, dict[str, ModelUsage]]:
+    """Return the sums of the agents that were called from these tasks, directly or not, by their slugs."""
+    priced = Q(cost__isnull=False)
+    children = Delegation.objects.filter(root__in=roots)
+    called = children.filter(child=OuterRef("task"))
+    rows = (
+        Usage.objects.filter(task__in=children.values("child"))
+        .annotate(
+            root=Subquery(called.values("root")), called=Subquery(called.values("child__agent"))
+        )
+        .values("root", "called")
+        .annotate(
+            *map(Sum, FIGURES),
+            Sum("cost"),
+            least=Min("currency", filter=priced),
+            most=Max("currency", filter=priced),
+        )
+        .values_list(
+            "root",
+            "called",
+            *(f"{name}__sum" for name in FIGURES),
+            "cost__sum",
+            "least",
+            "most",
+        )
+    )
+    found: defaultdict[int, dict[str, ModelUsage]] = defaultdict(dict)
+    for root, agent, *figures, cost, currency, other in rows:
+        total = found[root][agent] = ModelUsage(**dict(zip(FIGURES, figures, strict=True)))
+        if cost is not None and currency == other:  # costs in several currencies have no sum
+            total.cost, total.currency = float(cost), currency
+    return dict(found)
 
 
 def purge_usage(limit: datetime.datetime, max_count: int) -> int:

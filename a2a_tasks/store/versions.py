@@ -28,7 +28,7 @@ from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conf import conf
 from a2a_tasks.models import (
-    PARKED,
+    BEHIND,
     WAITS_FOR_SLOT,
     AgentVersion,
     Context,
@@ -175,7 +175,7 @@ def _read_all(slug: str = "") -> list[tuple[AgentVersion, _Judged]]:
 
 def _identify(row: AgentVersion) -> tuple[str, ...]:
     about = (row.slug, row.version, row.environment, row.digest, row.signature, row.host)
-    return (*about, str(row.announced_at), str(conf.ENVIRONMENT_KEYS))
+    return (*about, str(row.announced_at), str(conf.ENVIRONMENT_KEYS), str(conf.ENVIRONMENT_AGENTS))
 
 
 def _judge(row: AgentVersion) -> _Judged:
@@ -227,7 +227,7 @@ def list_versions(slug: str = "") -> list[VersionRow]:
     rows: dict[str, list[tuple[AgentVersion, _Judged]]] = defaultdict(list)
     for row, judged in _read_all(slug):
         rows[row.slug].append((row, judged))
-    served, set_by = Counter(_list_queues_served()), switches.read_switches()
+    served, set_by = Counter(_list_queues_served()), switches.read_switches(rows)
     unfinished = Counter[tuple[str, str]](_count_unfinished(rows))
     return [
         line
@@ -411,7 +411,7 @@ def _move_runs(waiting: QuerySet[Run], queue: str) -> None:
     """Move waiting runs to a queue. They keep their order, and begin with its next round."""
     there = Run.objects.filter(WAITS_FOR_SLOT, queue=queue).aggregate(first=Min("round"))["first"]
     rounds = dict(waiting.order_by("pk").values_list("pk", "round"))
-    first = min((number for number in rounds.values() if number < PARKED), default=0)
+    first = min((number for number in rounds.values() if number < BEHIND), default=0)
     keys, shift = list(rounds), 1 + (there or 0) - first
     for start in range(0, len(keys), BATCH):
         _move_some_runs(keys[start : start + BATCH], queue, shift)
@@ -422,29 +422,41 @@ def _move_some_runs(keys: Sequence[int], queue: str, shift: int) -> None:
     # One that is locked is being claimed, or ends.
     some = Run.objects.filter(pk__in=keys, status=RunStatus.QUEUED)
     rounds = dict(some.select_for_update(skip_locked=True).values_list("pk", "round"))
-    parked = {key for key, number in rounds.items() if number >= PARKED}
-    Run.objects.filter(pk__in=parked).update(queue=queue)
-    others = Run.objects.filter(pk__in=rounds.keys() - parked)
+    without = {key for key, number in rounds.items() if number >= BEHIND}  # they have no round
+    Run.objects.filter(pk__in=without).update(queue=queue)
+    others = Run.objects.filter(pk__in=rounds.keys() - without)
     others.update(queue=queue, round=F("round") + shift)
+
+
+#: The last run that was tried in each queue whose version is gone. Runs that cannot be failed now, since they are locked
+#: or parked, must not keep the others from their turn.
+_tried: dict[str, int] = {}
 
 
 def fail_tasks_of(gone: Sequence[tuple[str, str]]) -> int:
     """Fail the tasks whose runs wait for one of these versions (slug, version) that no worker has; return their number.
 
-    A version counts as gone if no worker that has it was seen for a while (`workers.absence`).
+    A version counts as gone if no worker that has it was seen for a while (`workers.absence`). A call tries BATCH runs of
+    each version, and the next one goes on after them.
     """
     failed = 0
     seen = Worker.objects.filter(seen_at__gt=Now() - workers.absence())
     there = {queue for queues in seen.values_list("queues", flat=True) for queue in queues}
     for slug, version in gone:
         queue = name_queue(slug, version)
-        if queue in there:
-            continue
-        late = Run.objects.filter(
-            queue=queue, status=RunStatus.QUEUED, due_at__lt=Now() - workers.absence()
-        )
-        for key in late.order_by("pk").values_list("task_id", flat=True).distinct()[:BATCH]:
-            failed += runs.fail_unstarted_task(
-                key, f"No worker has version {version} of the agent any more."
-            )
+        for task in _take_late(queue) if queue not in there else ():
+            reason = f"No worker has version {version} of the agent any more."
+            failed += runs.fail_unstarted_task(task, reason)
     return failed
+
+
+def _take_late(queue: str) -> list[int]:
+    """Return the tasks of the next late runs of the queue, and begin anew at the end."""
+    late = Run.objects.filter(
+        queue=queue, status=RunStatus.QUEUED, due_at__lt=Now() - workers.absence()
+    )
+    after = late.filter(pk__gt=_tried.pop(queue, 0)).order_by("pk")
+    found = list(after.values_list("pk", "task_id")[:BATCH])
+    if len(found) == BATCH:
+        _tried[queue] = found[-1][0]
+    return list(dict.fromkeys(task for _, task in found))

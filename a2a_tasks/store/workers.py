@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now
@@ -20,10 +20,12 @@ from a2a_tasks.models import LONG_COLUMNS, Run, RunStatus, Worker, WorkerKind
 
 __all__ = [
     "KEPT",
+    "KEPT_IN_VAIN",
+    "LISTED",
     "absence",
     "MISSED",
     "Beat",
-    "Seen",
+    "WorkerStatus",
     "WorkerKind",
     "alive",
     "beat",
@@ -31,7 +33,9 @@ __all__ = [
     "list_runs",
     "list_hosted",
     "leave",
+    "list_living",
     "list_seen",
+    "look_at",
     "count_serving",
     "without_long_columns",
 ]
@@ -40,6 +44,10 @@ __all__ = [
 MISSED = 3
 #: Time for which the row of a dead process is kept, for operators.
 KEPT = datetime.timedelta(days=1)
+#: Time for which a row is kept that tells operators nothing: its process has left, or another one has begun in its place.
+KEPT_IN_VAIN = datetime.timedelta(hours=1)
+#: Most processes in a list. A process that crashes at its start leaves a row each time.
+LISTED = 1000
 #: Maximum lengths of a process's name and version in its row.
 MAX_NAME_LENGTH, MAX_VERSION_LENGTH = 128, 64
 
@@ -87,9 +95,21 @@ def leave(name: str) -> None:
     Worker.objects.filter(name=name[:MAX_NAME_LENGTH]).update(seen_at=Now(), left_at=Now())
 
 
-def forget_old() -> int:
-    """Delete the rows of processes that have been gone for `KEPT`; return their number."""
-    return Worker.objects.filter(seen_at__lt=Now() - KEPT).delete()[0]
+def forget_old(max_count: int = LISTED) -> int:
+    """Delete the rows of processes that are gone, of the oldest `max_count`; return their number.
+
+    A row goes after `KEPT`, or after `KEPT_IN_VAIN` if its process has left or is replaced; never within `absence`.
+    """
+    oldest = Worker.objects.defer("agents", "host", "version").order_by("seen_at")
+    rows = _see(oldest, max_count)
+    replaced = _find_replaced(one for one in rows if one.worker.left_at is None)
+    gone = [one.worker.pk for one in rows if one.silence > _find_limit(one.worker, replaced)]
+    return Worker.objects.filter(pk__in=gone, seen_at__lt=Now() - KEPT_IN_VAIN).delete()[0]
+
+
+def _find_limit(row: Worker, replaced: Collection[int]) -> datetime.timedelta:
+    in_vain = row.left_at is not None or row.pk in replaced
+    return max(KEPT_IN_VAIN if in_vain else KEPT, absence())
 
 
 def patience() -> datetime.timedelta:
@@ -103,7 +123,7 @@ def absence() -> datetime.timedelta:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Seen:
+class WorkerStatus:
     """The row of a process, and the time since its last report."""
 
     worker: Worker
@@ -116,35 +136,73 @@ class Seen:
         """True if it has missed fewer than `MISSED` reports."""
         return self.silence < patience()
 
+    @property
+    def state(self) -> str:
+        """ "alive", "draining", "dead", or "replaced": dead, and another has begun in its place."""
+        if not self.alive:
+            return "replaced" if self.replaced else "dead"
+        return "draining" if self.worker.draining else "alive"
+
     def takes(self, queue: str) -> bool:
         """Return whether it takes runs from this queue and does not drain."""
         return self.alive and queue in self.worker.queues and not self.worker.draining
 
 
-def list_seen() -> list[Seen]:
-    """Return all processes that have not left, by name, including dead ones.
+def list_seen() -> list[WorkerStatus]:
+    """Return the processes that have not left, by name, including dead ones: the `LISTED` that were seen last."""
+    seen = sorted(_see(_present().order_by("-seen_at"), LISTED), key=lambda one: one.worker.name)
+    replaced = _find_replaced(seen)
+    return [dataclasses.replace(one, replaced=one.worker.pk in replaced) for one in seen]
 
-    Each process replaces at most one dead process: of those of its kind and queues, the one with the oldest last report.
+
+def look_at(row: Worker) -> WorkerStatus:
+    """Return one process with the time since its last report; a row that was deleted meanwhile counts as long dead."""
+    listed = (one for one in list_seen() if one.worker.pk == row.pk)
+    found = next(listed, None) or next(iter(_see(Worker.objects.filter(pk=row.pk))), None)
+    return found or WorkerStatus(row, KEPT)
+
+
+def _present() -> QuerySet[Worker]:
+    return Worker.objects.filter(left_at=None)
+
+
+def _see(rows: QuerySet[Worker], max_count: int | None = None) -> list[WorkerStatus]:
+    """Return the first of these rows, each with the time since its last report."""
+    return [
+        WorkerStatus(row, row.now - row.seen_at) for row in rows.annotate(now=Now())[:max_count]
+    ]
+
+
+def _find_replaced(processes: Iterable[WorkerStatus]) -> set[int]:
+    """Return the keys of the dead processes in whose place another one of their kind and queues has begun.
+
+    Each process replaces at most one: of those that were dead when it began, the one with the oldest last report.
     """
-    rows = list(Worker.objects.filter(left_at=None).annotate(now=Now()).order_by("name"))
-    dead_rows = (row for row in rows if row.now - row.seen_at >= patience())
-    silent = sorted(dead_rows, key=lambda row: row.seen_at)
-    replaced = set()
-    for fresh in sorted(rows, key=lambda row: row.started_at):
-        for dead in silent:
-            alike = (dead.kind, dead.queues) == (fresh.kind, fresh.queues)
-            if alike and dead.seen_at <= fresh.started_at and dead.pk not in replaced:
-                replaced.add(dead.pk)
-                break
-    return [Seen(row, row.now - row.seen_at, row.pk in replaced) for row in rows]
+    teams = defaultdict[tuple[str, ...], list[WorkerStatus]](list)
+    for one in processes:
+        teams[one.worker.kind, *one.worker.queues].append(one)
+    return {key for team in teams.values() for key in _pair(team)}
+
+
+def _pair(team: Sequence[WorkerStatus]) -> Iterator[int]:
+    silent = sorted((one for one in team if not one.alive), key=lambda one: one.worker.seen_at)
+    dead = deque(one.worker for one in silent)
+    for begun in sorted(one.worker.started_at for one in team):
+        if dead and dead[0].seen_at <= begun:
+            yield dead.popleft().pk
+
+
+def list_living() -> list[WorkerStatus]:
+    """Return the living processes, by name. Those that died cost nothing, however many they are."""
+    return _see(_present().filter(seen_at__gt=Now() - patience()).order_by("name"))
 
 
 def alive(queue: str | None = None) -> list[Worker]:
     """Return the living processes, by name; with a queue, those that take from it and do not drain."""
-    return [one.worker for one in list_seen() if (one.alive if queue is None else one.takes(queue))]
+    return [one.worker for one in list_living() if queue is None or one.takes(queue)]
 
 
-def count_serving(named: Iterable[str], processes: Sequence[Seen]) -> dict[str, int]:
+def count_serving(named: Iterable[str], processes: Sequence[WorkerStatus]) -> dict[str, int]:
     """Count the processes that take from each queue: the named queues, and all queues in which runs wait.
 
     The result is empty if processes do not report their presence.

@@ -76,14 +76,15 @@ class TaskEventBuffer:
 
     def push(self, events: list[Recorded]) -> None:
         """Append events; after a gap they are ignored, and a read of the log adds them later."""
-        fresh = [event for event in events if event.number > self.end]
-        if not fresh or fresh[0].number != self.end + 1:
-            return
-        self._tail.extend(fresh)
-        self._bytes += sum(EVENT_BYTES + event.size for event in fresh)
-        self.end = fresh[-1].number
-        self._forget_oldest()
-        self._wake()
+        begun = self.end
+        for event in events:
+            if event.number == self.end + 1:
+                self._tail.append(event)
+                self._bytes += EVENT_BYTES + event.size
+                self.end = event.number
+        if self.end > begun:
+            self._forget_oldest()
+            self._wake()
 
     def _forget_oldest(self) -> None:
         """Enforce the bounds. Even the newest event is dropped if it is too large: its followers read the log."""
@@ -99,7 +100,8 @@ class TaskEventBuffer:
 
     def _wake(self) -> None:
         for waiter in self._waiting:
-            _settle(waiter, result=True)
+            if not waiter.done():
+                waiter.set_result(True)
         self._waiting.clear()
 
     async def wait_changed(self, seconds: float | None) -> bool:
@@ -204,14 +206,14 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self._elsewhere = pubsub.Subscriber(self._hear)
         self._stack = contextlib.ExitStack()
-        self._stack.enter_context(pubsub.listen(self._on_hint))
+        self._stack.enter_context(pubsub.listen(self._on_hint, pubsub.Committed))
         self._poller = asyncio.create_task(self._poll())
         self._tasks: set[asyncio.Task[None]] = set()
         process_lifetime.on_stop(self.close)
 
-    def _on_hint(self, hint: pubsub.Hint) -> None:
+    def _on_hint(self, hint: pubsub.Committed) -> None:
         """Pass a hint from any thread to the event loop, if the task has followers here."""
-        if isinstance(hint, pubsub.Committed) and hint.task in self._feeds:
+        if hint.task in self._feeds:
             with contextlib.suppress(RuntimeError):  # the loop is closed: there are no followers
                 self._loop.call_soon_threadsafe(self._hear, hint)
 
@@ -238,16 +240,15 @@ class Hub:
             await asyncio.sleep(conf.POLL_SECONDS)
             if not self._feeds:
                 continue
-            followed = list(self._feeds.values())
+            known = {task: feed.end for task, feed in self._feeds.items()}
             try:
-                numbers = await run_in_thread(
-                    event_log.last_numbers, [feed.task for feed in followed]
-                )
+                ends = await run_in_thread(event_log.find_other_ends, known)
             except Exception as fault:  # noqa: BLE001 - after any failure the next poll follows
                 _blind.warning(fault.__cause__ or fault)
                 continue
-            for feed in followed:
-                last = numbers.get(feed.task)
+            for task, last in ends.items():
+                if (feed := self._feeds.get(task)) is None:
+                    continue
                 if last is None:
                     feed.lose()
                 elif feed.end < last:
@@ -282,6 +283,10 @@ class Hub:
             del self._feeds[feed.task]
         for _ in range(feed.subscribed):
             await self._elsewhere.unfollow(pubsub.channel(feed.task))
+
+    async def is_followed(self, task: int) -> bool | None:
+        """Return whether anybody follows a task, here or in another process; None if that cannot be told."""
+        return task in self._feeds or await pubsub.has_subscribers(pubsub.channel(task))
 
     async def close(self) -> None:
         """Stop listening and polling."""

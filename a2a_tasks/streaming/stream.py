@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from a2a_tasks.protocol.dialects import Dialect, Subject
@@ -13,9 +14,20 @@ from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.tasks import FoundTask, find_by_key
 from a2a_tasks.streaming.event_buffer import EventsRemoved, TaskEventBuffer, hub
 
-__all__ = ["EventReader", "EventStream", "EventsRemoved"]
+__all__ = ["EventReader", "EventStream", "EventsRemoved", "find_next_sign"]
 
+#: The signs of life of silent streams come at common times, so many in each period: a process wakes for all of them
+#: together, and not for each.
+TIMES = 16
 SHOWN = {EventKind.STATUS, EventKind.ARTIFACT}
+
+
+def find_next_sign(now: float, idle_seconds: float | None) -> float | None:
+    """Return the time of the next sign of life of a stream: a common one, at most `idle_seconds` from now; None = none."""
+    if not idle_seconds:
+        return None
+    step = idle_seconds / TIMES
+    return (now + idle_seconds) // step * step
 
 
 class EventReader:
@@ -131,11 +143,17 @@ class EventStream:
         await self.follower.close()
 
     def encode_start(self, dialect: Dialect) -> list[bytes]:
-        """Return the start of the stream in a dialect; nothing for a client that resumes."""
-        if self.first is None:
+        """Return the start of the stream in a dialect, once; nothing for a client that resumes.
+
+        The Task is then forgotten: it may be large, and the stream may last for hours.
+        """
+        first = self.first
+        if first is None:
             return []
+        if not isinstance(first, Raw):
+            self.first = None
         ended = self.follower.done and not self._heard
-        first = self.first if self.link is None else in_answer(self.first, self.link)
+        first = first if self.link is None else in_answer(first, self.link)
         return dialect.first(self.subject, first, ended=ended)
 
     def encode(self, dialect: Dialect, event: Recorded) -> bytes:
@@ -151,25 +169,29 @@ class EventStream:
             return dialect.event(self.subject, event, final=final)
         return feed.encode(dialect, self.subject, event, final=final)
 
-    async def batches(self, idle_seconds: float) -> AsyncIterator[list[Recorded] | None]:
-        """Yield the visible events in order, to the end of the stream; an empty list after `idle_seconds` without one.
+    async def batches(self, idle_seconds: float | None) -> AsyncIterator[list[Recorded] | None]:
+        """Yield the visible events in order, to the end of the stream; an empty list after at most `idle_seconds` without one.
 
-        None: the next events were removed, and the stream must start again (`encode_start`, `removed`).
+        Events that this client does not see do not count. None: the next events were removed, and the stream must start again (`encode_start`, `removed`).
         """
         if isinstance(self.first, Raw):
             return
         if self._heard:
             yield self._list_shown(self._heard)
+        loop = asyncio.get_running_loop()
+        due = find_next_sign(loop.time(), idle_seconds)
         while not self.follower.done:
             try:
-                events = await self.follower.next(idle_seconds)
+                events = await self.follower.next(due and max(0.0, due - loop.time()))
             except EventsRemoved as gap:
                 await self._begin_again(gap)
                 yield None
+                due = find_next_sign(loop.time(), idle_seconds)
                 continue
             shown = self._list_shown(events)
             if shown or not events:
                 yield shown
+                due = find_next_sign(loop.time(), idle_seconds)
 
     async def _begin_again(self, gap: EventsRemoved) -> None:
         found = await self.follower.restart()

@@ -1,4 +1,4 @@
-"""The attributes of the host's spans, in one table; docs/operating.md shows it.
+"""The attributes of the host's spans, in one table; docs/telemetry.md shows it.
 
 Names with `a2a.` are from the conventions for A2A that are proposed to OpenTelemetry
 (open-telemetry/semantic-conventions-genai, pull request 195), names with `gen_ai.` from those for generative AI.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import NamedTuple
 
-__all__ = ["LogContext", "bind", "current", "members"]
+__all__ = ["LogContext", "current", "members"]
 
 
 class LogContext(NamedTuple):
@@ -24,17 +24,8 @@ class LogContext(NamedTuple):
 
 
 _UNKNOWN = LogContext()
-_current: ContextVar[LogContext] = ContextVar("a2a_log_context", default=_UNKNOWN)
-
-
-def bind(context: LogContext) -> None:
-    """Set the request and the run for the present task or thread, and for those that it starts from now on."""
-    _current.set(context)
-
-
-def current() -> LogContext:
-    """Return the request and the run of the present task or thread."""
-    return _current.get()
+#: That of the present task or thread, and of those that it starts from now on.
+current: ContextVar[LogContext] = ContextVar("a2a_log_context", default=_UNKNOWN)
 
 
 def members(context: LogContext) -> dict[str, str | int]:

@@ -1,4 +1,4 @@
-"""Log entries for the lines that a process prints: if the log is JSON, every line of the process is."""
+"""Printed lines as log records, so that a log in JSON has nothing but JSON."""
 
 from __future__ import annotations
 

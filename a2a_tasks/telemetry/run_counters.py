@@ -6,11 +6,21 @@ caller, task or URL is one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 
 from prometheus_client import Counter, Histogram
 
-__all__ = ["OTHERS", "attempts", "count_usage", "replayed_steps", "run_seconds"]
+__all__ = [
+    "OTHERS",
+    "attempts",
+    "call_seconds",
+    "calls",
+    "count_usage",
+    "replayed_steps",
+    "run_seconds",
+    "tree_depth",
+]
 
 #: Names of models and currencies that a process shows; further ones are summed as OTHERS. Agents choose these names.
 MAX_MODELS, MAX_CURRENCIES, OTHERS = 50, 5, "others"
@@ -31,9 +41,25 @@ run_seconds = Histogram(
 replayed_steps = Counter(
     "a2a_step_replayed_total", "Steps whose result was kept by an earlier attempt.", ["agent"]
 )
+calls = Counter(
+    "a2a_calls_total",
+    "Calls of agents by agents, by the state of the called task when its answer was taken, or `refused`.",
+    ["agent", "callee", "outcome"],
+)
+call_seconds = Histogram(
+    "a2a_call_seconds",
+    "Seconds from a call of an agent by an agent until the called task had ended, or asked.",
+    ["agent", "callee"],
+    buckets=(0.1, 1, 10, 60, 300, 1800, 7200, 86_400),
+)
+tree_depth = Histogram(
+    "a2a_tree_depth",
+    "Depths of tasks that agents have called: 1 = called by a task of a client.",
+    buckets=(1, 2, 3, 4, 5, 6, 7, 8),
+)
 _tokens = Counter(
     "a2a_tokens_total",
-    "Tokens of models that agents reported, by direction: `input`, `output`.",
+    "Tokens of models that agents reported, by direction: `input`, `output`; `cached` and `cache_write` are parts of `input`.",
     ["agent", "model", "direction"],
 )
 _cost = Counter(
@@ -47,18 +73,17 @@ _models, _currencies = set[str](), set[str]()
 def count_usage(
     agent: str,
     model: str,
-    input_tokens: int,
-    output_tokens: int,
+    tokens: Mapping[str, int],
     cost: Decimal | float | None,
     currency: str,
 ) -> None:
-    """Count a report of the usage of a model; a `cost` of None is unknown.
+    """Count a report of the usage of a model: `tokens` by direction; a `cost` of None is unknown.
 
     Call it once for each report, on the event loop of the runner's process.
     """
     model = _bound(model, _models, MAX_MODELS)
-    _tokens.labels(agent, model, "input").inc(input_tokens)
-    _tokens.labels(agent, model, "output").inc(output_tokens)
+    for direction, count in tokens.items():
+        _tokens.labels(agent, model, direction).inc(count)
     if cost is not None:
         _cost.labels(agent, model, _bound(currency, _currencies, MAX_CURRENCIES)).inc(float(cost))
 

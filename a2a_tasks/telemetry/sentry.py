@@ -22,10 +22,15 @@ def scrub(event: Any, hint: Any) -> Any:
 
     If this raises, `sentry_sdk` does not send the event. `hint` is not used.
     """
-    scrubbed = redact_value(event)
-    for part, names in LEFT_OUT.items():
-        for name in names:
-            scrubbed.get(part, {}).pop(name, None)
-    known = {name: str(value) for name, value in log_context.members(log_context.current()).items()}
+    # Before the redaction, which would read all of a client's body.
+    left = {
+        part: {name: value for name, value in event[part].items() if name not in names}
+        for part, names in LEFT_OUT.items()
+        if event.get(part)
+    }
+    scrubbed = redact_value({**event, **left})
+    known = {
+        name: str(value) for name, value in log_context.members(log_context.current.get()).items()
+    }
     scrubbed["tags"] = {**scrubbed.get("tags", {}), **known}
     return scrubbed

@@ -10,10 +10,16 @@ from opentelemetry.trace import Span
 
 from a2a_tasks.telemetry import tracing
 
-__all__ = ["note_replay", "step_span"]
+__all__ = ["find_tool", "note_replay", "step_span"]
 
 #: The names of steps in which adapters of frameworks call tools (`frameworks.model_steps`).
 _TOOL = re.compile(r"(?:^|/)tool:([^:]+):")
+
+
+def find_tool(step: str) -> str:
+    """Return the tool that the step of this name calls; empty = none."""
+    found = _TOOL.search(step)
+    return found[1] if found else ""
 
 
 def step_span(name: str) -> AbstractContextManager[Span | None]:
@@ -21,10 +27,10 @@ def step_span(name: str) -> AbstractContextManager[Span | None]:
     if not tracing.is_on():
         return nullcontext()
     about: dict[str, str | int | float | bool] = {"a2a_host.step": name}
-    if found := _TOOL.search(name):
-        about |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": found[1]}
+    if tool := find_tool(name):
+        about |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool}
         about |= {"langfuse.observation.type": "tool", "openinference.span.kind": "TOOL"}
-        return tracing.span(f"execute_tool {found[1]}", attributes=about)
+        return tracing.span(f"execute_tool {tool}", attributes=about)
     about |= {"langfuse.observation.type": "span", "openinference.span.kind": "CHAIN"}
     return tracing.span(f"step {name}", attributes=about)
 

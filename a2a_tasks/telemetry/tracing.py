@@ -115,7 +115,9 @@ def look_again() -> None:
 
 def is_on() -> bool:
     """Return whether spans are recorded."""
-    return _tracer() is not None
+    if KnownTracer.tracer is None and time.monotonic() >= KnownTracer.look_at:
+        return _tracer() is not None
+    return KnownTracer.tracer is not None
 
 
 def current() -> TraceContext:

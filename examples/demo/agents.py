@@ -145,11 +145,20 @@ async def send_data(turn: Turn, argument: str) -> Words:
     yield turn.artifact(data({"said": argument, "length": len(argument)}), id="data", name="data")
 
 
+async def call(turn: Turn, argument: str) -> Words:
+    """Handle `call TEXT`: another task of this agent gets TEXT, as another agent would; its questions and answer are this task's."""
+    done = await turn.call("demo", argument)
+    yield turn.fail(done.text) if done.failed else turn.artifact(done.text, id="call", name="call")
+
+
 async def anything(turn: Turn, argument: str) -> Words:
     """Return the input with a list of the commands."""
     greeting = "You sent this. Try: echo X, chunks N, count N, sleep S, ask X, form, auth X, secret X, reject X, fail X, "
     yield turn.artifact(
-        Part(text=f"{greeting}message X, file, data."), *turn.parts, id="parts", name="parts"
+        Part(text=f"{greeting}message X, file, data, call TEXT."),
+        *turn.parts,
+        id="parts",
+        name="parts",
     )
 
 
@@ -168,6 +177,7 @@ VERBS: dict[str, Callable[[Turn, str], Words]] = {
     "message": message,
     "file": send_file,
     "data": send_data,
+    "call": call,
 }
 
 
@@ -200,12 +210,14 @@ class Demo(Agent):
     """The default agent of the embedded host."""
 
     name = "Demo"
-    description = "Obeys the first word: echo, chunks, count, sleep, ask, form, auth, reject, fail, message, file, data."
+    description = "Obeys the first word: echo, chunks, count, sleep, ask, form, auth, reject, fail, message, file, data, call."
     provider = Provider("A2A host", "https://example.com")
     default_input_modes = ("text/plain", "*/*")
     default_output_modes = ("text/plain", "application/json")
     replies_directly = True
     push_notifications = True
+    calls = ("demo",)
+    recursive = True
     skills = [
         Skill(
             "echo",

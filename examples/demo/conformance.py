@@ -11,6 +11,8 @@ from a2a_tasks.agents import Turn, data, file, link
 Words = AsyncIterator[Any]
 TEXT = "Generated text content"
 LONG_SECONDS = 10.0
+#: The beginning of a text of ACTS, and the mark of its conversation. A message *id* that begins so asks once.
+MULTI_TURN = "tck-multi-turn"
 
 
 async def complete(turn: Turn) -> Words:
@@ -18,6 +20,16 @@ async def complete(turn: Turn) -> Words:
 
 
 async def require_input(turn: Turn) -> Words:
+    yield turn.ask("More input is required")
+
+
+async def ask_until_done(turn: Turn) -> Words:
+    """Ask again until the text is `done` (ACTS)."""
+    if turn.text.strip() == "done":
+        del turn.memory[MULTI_TURN]
+        yield turn.complete("Done")
+        return
+    turn.memory[MULTI_TURN] = True
     yield turn.ask("More input is required")
 
 
@@ -71,6 +83,7 @@ async def run_long(turn: Turn) -> Words:
     for step in range(int(LONG_SECONDS * 2)):
         yield turn.working(f"Step {step + 1}")
         await asyncio.sleep(0.5)
+    yield turn.artifact(TEXT, id="text", name="text")
     yield turn.complete("Done")
 
 
@@ -100,6 +113,8 @@ SCRIPTS: tuple[tuple[str, Callable[[Turn], Words]], ...] = (
 
 def script(turn: Turn) -> Words | None:
     """Return the script that a kit asks for, or None."""
+    if turn.text.startswith(MULTI_TURN) or MULTI_TURN in turn.memory:
+        return ask_until_done(turn)
     for asked in (turn.message.message_id, turn.text):
         if not asked.startswith(("tck-", "test-")):
             continue

@@ -1,1 +1,1 @@
-"""A chat graph of LangGraph: `A2A_APPS=examples.demo,examples.langgraph_chat make run`. docs/frameworks.md."""
+"""A chat graph of LangGraph: `A2A_APPS=examples.demo,examples.langgraph_chat make run`. docs/frameworks/langgraph.md."""

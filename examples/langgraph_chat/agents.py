@@ -10,8 +10,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import interrupt
 
+from a2a_frameworks import host
 from a2a_tasks.agents import Skill
-from a2a_tasks.frameworks import host
 
 
 def roll_dice(sides: int = 6) -> int:

@@ -6,8 +6,8 @@ import random
 from agents import Agent, OpenAIChatCompletionsModel, function_tool
 from openai import AsyncOpenAI
 
+from a2a_frameworks import host
 from a2a_tasks.agents import Skill
-from a2a_tasks.frameworks import host
 
 URL = os.environ.get("CHAT_URL", "http://127.0.0.1:8123/v1")
 

@@ -7,8 +7,8 @@ from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from a2a_frameworks import host
 from a2a_tasks.agents import Skill
-from a2a_tasks.frameworks import host
 
 URL = os.environ.get("CHAT_URL", "http://127.0.0.1:8123/v1")
 chat = Agent(

@@ -8,9 +8,9 @@ from google.adk.agents import LlmAgent
 from google.adk.models.lite_llm import LiteLlm
 from google.adk.tools import FunctionTool
 
+from a2a_frameworks import host
 from a2a_tasks.agents import Skill
-from a2a_tasks.frameworks import host
-from frameworks.tools import add, pay
+from frameworks.tools import add, halve, pay
 
 chat = LlmAgent(
     name="chat",
@@ -21,7 +21,7 @@ chat = LlmAgent(
         api_key=os.environ.get("OPENAI_API_KEY", "none"),
         max_retries=0,
     ),
-    tools=[add, FunctionTool(pay, require_confirmation=True)],
+    tools=[add, halve, FunctionTool(pay, require_confirmation=True)],
 )
 
 SKILLS = [Skill("chat", "Chat", "Talks, adds, and pays if you allow it", tags=["chat"])]

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
+from contextvars import ContextVar
 from typing import Any
 
+import pytest
 from google.adk.agents import BaseAgent, LlmAgent, ParallelAgent, SequentialAgent
 from google.adk.events import Event
 from google.adk.tools import LongRunningFunctionTool, ToolContext
 from google.genai import types
 
+from a2a_frameworks.adk import tools_for
 from a2a_tasks.agents import Journal, data, file
 from a2a_tasks.testing import Talk, converse
 from frameworks.contract import Contract
+from frameworks.delegation import Delegating
 from tests.model_server import ModelServer
 from tests.support.execution.host import Client, hosting
 from tests.support.frameworks import hosted, status_text
+from tests.support.model_contract import Traits
 
 
 class TestAdk(Contract):
     """The contract."""
 
     folder, slug = "adk", "adk-chat"
-    told = '{"error": "This tool call is rejected."}'
+    own = Traits(told='{"error": "This tool call is rejected."}')
 
     def write(self, result: Any) -> str:
         """Return the result of a tool as the model gets it."""
@@ -35,6 +41,14 @@ def make(name: str = "other", **about: Any) -> LlmAgent:
     from frameworks.adk.agents import chat  # noqa: PLC0415 - the model server is up
 
     return LlmAgent(name=name, model=chat.model, **about)
+
+
+class TestDelegating(Delegating):
+    """Agents as tools."""
+
+    def make(self, *slugs: str) -> Any:
+        """A supervisor."""
+        return make(tools=tools_for(*slugs))
 
 
 def order(what: str) -> dict[str, str]:
@@ -82,6 +96,43 @@ async def test_the_client_gives_the_result_of_a_long_running_tool(model: ModelSe
     assert asked.state.word == "input-required"
     assert question.text == 'Please answer with the result of order(what="tea").'
     assert done.text == 'got {"status": "here"}'
+
+
+@pytest.mark.parametrize("answer", [{"status": "pending"}, None])
+async def test_a_long_running_tool_is_called_once_in_all_attempts(
+    model: ModelServer, answer: Any
+) -> None:
+    opened: list[str] = []
+
+    def open_ticket(what: str) -> Any:
+        """Open a ticket."""
+        opened.append(what)
+        return answer
+
+    journal = Journal()
+    with hosted(make(tools=[LongRunningFunctionTool(open_ticket)])) as agent:
+        script = 'CALL open_ticket {"what": "broken"}\nSAY got $RESULT'
+        (first,) = await converse(agent, script, journal=journal)
+        results = {name: json.loads(text) for name, text in journal.results.items()}
+        (again,) = await converse(agent, script, journal=Journal(results), attempt=2)
+    assert opened == ["broken"]
+    assert first.state is again.state
+
+
+async def test_a_plain_function_does_not_stop_the_event_loop(model: ModelServer) -> None:
+    loop, word = asyncio.get_running_loop(), ContextVar("word", default="")
+
+    def wait() -> str:
+        """Wait for the event loop, which must be at work meanwhile."""
+        return asyncio.run_coroutine_threadsafe(answer(), loop).result(10) + word.get()
+
+    async def answer() -> str:
+        return "the loop goes on"
+
+    word.set(", with the context")
+    with hosted(make(tools=[wait])) as agent:
+        (said,) = await converse(agent, "CALL wait\nSAY $RESULT")
+    assert "the loop goes on, with the context" in said.text
 
 
 async def test_the_state_of_the_session_belongs_to_the_conversation(model: ModelServer) -> None:

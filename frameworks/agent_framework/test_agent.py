@@ -5,22 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from agent_framework import Agent, tool
+from agent_framework.anthropic import AnthropicClient
+from anthropic import AsyncAnthropic
 from pydantic import BaseModel
 
+from a2a_frameworks.agent_framework import tools_for
+from a2a_frameworks.agent_framework.call import read_usage
 from a2a_tasks.agents import file
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.testing import converse
+from frameworks.claude import assert_cache_is_counted
 from frameworks.contract import Contract
+from frameworks.delegation import Delegating
 from tests.model_server import ModelServer
 from tests.support.execution.host import Client, hosting, tools_told
 from tests.support.frameworks import hosted, text_of, usage_of
+from tests.support.model_contract import Traits
 
 
 class TestAgentFramework(Contract):
     """The contract."""
 
     folder, slug = "agent_framework", "agent-framework-chat"
-    told = "Error: Tool call invocation was rejected by user."
+    own = Traits(told="Error: Tool call invocation was rejected by user.")
 
 
 class City(BaseModel):
@@ -40,6 +47,23 @@ def make(**about: Any) -> Agent[Any]:
     from frameworks.agent_framework.agents import chat  # noqa: PLC0415 - the model server is up
 
     return Agent(chat.client, name="Other", **about)
+
+
+class TestDelegating(Delegating):
+    """Agents as tools."""
+
+    def make(self, *slugs: str) -> Any:
+        """A supervisor."""
+        return make(tools=tools_for(*slugs))
+
+
+async def test_the_cache_of_claude_is_counted(model: ModelServer) -> None:
+    base = model.url.removesuffix("/v1")
+    asked = AsyncAnthropic(base_url=base, api_key="none", max_retries=0)
+    claude = AnthropicClient(model="claude-sonnet-4-5", anthropic_client=asked)
+    for streaming in (True, False):
+        with hosted(Agent(claude, name="Claude"), streaming=streaming) as agent:
+            await assert_cache_is_counted(agent)
 
 
 async def test_a_structured_result_is_data(model: ModelServer) -> None:
@@ -77,3 +101,20 @@ async def test_the_model_gets_the_files_of_a_message(model: Any) -> None:
     with hosted(make()) as agent:
         await converse(agent, ["SAY fine", file(b"\x89PNG", "a.png", "image/png")])
     assert "<image_url>" in str(model.last)
+
+
+def test_tokens_of_a_cache_are_part_of_the_input() -> None:
+    apart = {
+        "input_token_count": 12,
+        "output_token_count": 3,
+        "anthropic.cache_read_input_tokens": 5_000,
+        "anthropic.cache_creation_input_tokens": 100,
+    }
+    assert tuple(read_usage(apart).values()) == (5_112, 3, 5_000, 100)
+    within = {
+        "input_token_count": 5_112,
+        "output_token_count": 3,
+        "cache_read_input_token_count": 5_000,
+        "cache_creation_input_token_count": 100,
+    }
+    assert read_usage(within) == read_usage(apart)

@@ -8,9 +8,9 @@ os.environ.setdefault("CREWAI_TRACING_ENABLED", "false")
 from crewai import LLM, Agent, Crew, Task
 from crewai.tools import tool
 
+from a2a_frameworks import host
 from a2a_tasks.agents import Skill
-from a2a_tasks.frameworks import host
-from frameworks.tools import add
+from frameworks.tools import add, halve
 
 llm = LLM(
     model=os.environ.get("CHAT_MODEL", "openai/scripted"),
@@ -23,7 +23,7 @@ writer = Agent(
     goal="Answer",
     backstory="You are brief.",
     llm=llm,
-    tools=[tool("add")(add)],
+    tools=[tool("add")(add), tool("halve")(halve)],
     max_retry_limit=0,
 )
 about = {"expected_output": "An answer.", "agent": writer}

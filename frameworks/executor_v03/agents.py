@@ -1,7 +1,7 @@
 """The agents: one call hosts an executor."""
 
+from a2a_frameworks import host
 from a2a_tasks.agents import Skill
-from a2a_tasks.frameworks import host
 from frameworks.executor_v03.executors import HelloExecutor, PoemExecutor
 
 host(

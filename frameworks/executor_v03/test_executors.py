@@ -15,6 +15,7 @@ from a2a.types import (
     FilePart,
     FileWithBytes,
     FileWithUri,
+    InvalidParamsError,
     Message,
     Part,
     Role,
@@ -26,10 +27,11 @@ from a2a.types import (
     TextPart,
 )
 from a2a.utils import new_agent_text_message, new_task
+from a2a.utils.errors import ServerError
 
+from a2a_frameworks import host
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import data, file, registry
-from a2a_tasks.frameworks import host
 from a2a_tasks.protocol import values
 from a2a_tasks.testing import Talk, converse
 from frameworks.executor_v03 import agents  # noqa: F401 - hosts them
@@ -56,6 +58,26 @@ async def said_by(work: Work, text: str = "hello") -> list[str]:
     with hosted(Scripted(work)) as agent:
         async with hosting():
             return await seen(Client(agent), text)
+
+
+async def test_words_of_an_error_of_the_protocol_reach_the_client() -> None:
+    async def work(context: RequestContext, queue: EventQueue) -> None:
+        raise ServerError(error=InvalidParamsError(message="The amount is missing"))
+
+    assert await said_by(work) == ["working", "failed: The amount is missing"]
+
+
+async def test_the_executor_sees_how_the_client_wants_its_answer() -> None:
+    seen_: list[Any] = []
+
+    async def work(context: RequestContext, queue: EventQueue) -> None:
+        seen_.append(context.configuration)
+
+    with hosted(Scripted(work)) as agent:
+        async with hosting():
+            await Client(agent).send("x", history_length=2)
+    (configuration,) = seen_
+    assert (configuration.blocking, configuration.history_length) == (True, 2)
 
 
 async def test_one_that_answers_with_a_message_does_so_without_a_task() -> None:

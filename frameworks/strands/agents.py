@@ -6,9 +6,9 @@ from strands import Agent, tool
 from strands.models.openai import OpenAIModel
 from strands.vended_interventions.hitl import HumanInTheLoop
 
+from a2a_frameworks import host
 from a2a_tasks.agents import Skill
-from a2a_tasks.frameworks import host
-from frameworks.tools import add, pay
+from frameworks.tools import add, halve, pay
 
 chat = Agent(
     OpenAIModel(
@@ -20,8 +20,8 @@ chat = Agent(
         model_id=os.environ.get("CHAT_MODEL", "scripted"),
     ),
     system_prompt="Be brief.",
-    tools=[tool(add), tool(pay)],
-    interventions=[HumanInTheLoop(allowed_tools=["add"])],
+    tools=[tool(add), tool(halve), tool(pay)],
+    interventions=[HumanInTheLoop(allowed_tools=["add", "halve"])],
     callback_handler=None,
     retry_strategy=None,
 )

@@ -5,24 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import BaseModel
 from strands import Agent, ToolContext, tool
 from strands.hooks import BeforeToolCallEvent
+from strands.models.anthropic import AnthropicModel
 from strands.session import FileSessionManager
 
+from a2a_frameworks.strands import StrandsAgent, tools_for
+from a2a_frameworks.strands.steps import read_usage
 from a2a_tasks.agents import Skill, data, file
-from a2a_tasks.frameworks.strands import StrandsAgent
 from a2a_tasks.testing import Talk, converse
+from frameworks.claude import assert_cache_is_counted
 from frameworks.contract import Contract
+from frameworks.delegation import Delegating
 from tests.model_server import ModelServer
 from tests.support.frameworks import hosted
+from tests.support.model_contract import Traits
 
 
 class TestStrands(Contract):
     """The contract."""
 
     folder, slug = "strands", "strands-chat"
-    told = 'CONFIRMATION_FAILED: Approve "pay"? Input: {"amount": 7}'
+    own = Traits(
+        told='CONFIRMATION_FAILED: Approve "pay"? Input: {"amount": 7}', works_at_once=False
+    )
 
 
 class City(BaseModel):
@@ -53,7 +61,46 @@ def make(**about: Any) -> Agent:
     return Agent(chat.model, callback_handler=None, retry_strategy=None, **about)
 
 
+class TestDelegating(Delegating):
+    """Agents as tools."""
+
+    def make(self, *slugs: str) -> Any:
+        """A supervisor."""
+        return make(tools=tools_for(*slugs))
+
+
 BOOK = 'CALL book {"city": "Bern"}\nSAY booked $RESULT'
+
+
+@pytest.mark.parametrize(
+    ("usage", "figures"),
+    [
+        # Anthropic and Bedrock: the cache is beside the input
+        ((12, 3, 5_015, 5_000, 0), (5_012, 3, 5_000, 0)),
+        ((12, 3, 2_015, 500, 1_500), (2_012, 3, 500, 1_500)),
+        # AnthropicModel of 1.62 has a total without the cache
+        ((12, 3, 15, 5_000, 0), (5_012, 3, 5_000, 0)),
+        # OpenAI and Gemini: the cache is a part of the input
+        ((5_012, 3, 5_015, 5_000, 0), (5_012, 3, 5_000, 0)),
+        ((12, 3, 15, 0, 0), (12, 3, 0, 0)),
+    ],
+)
+def test_tokens_of_a_cache_are_part_of_the_input(
+    usage: tuple[int, ...], figures: tuple[int, ...]
+) -> None:
+    names = ("input", "output", "total")
+    given = dict(zip((f"{name}Tokens" for name in names), usage, strict=False))
+    given |= {"cacheReadInputTokens": usage[3], "cacheWriteInputTokens": usage[4]}
+    assert tuple(read_usage(given).values()) == figures
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_the_cache_of_claude_is_counted(model: ModelServer, *, streaming: bool) -> None:
+    about: Any = {"base_url": model.url.removesuffix("/v1"), "api_key": "none", "max_retries": 0}
+    claude = AnthropicModel(client_args=about, model_id="claude-sonnet-4-5", max_tokens=100)
+    thing = Agent(claude, callback_handler=None, retry_strategy=None)
+    with hosted(thing, streaming=streaming) as agent:
+        await assert_cache_is_counted(agent)
 
 
 async def test_a_tool_asks_by_itself(model: ModelServer) -> None:

@@ -23,7 +23,7 @@ from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import Raw, TaskState
 from a2a_tasks.store import cancel, runs
 from a2a_tasks.store.records import LeaseLost
-from tests.servers import LOCK, MARK
+from tests.servers import MARK
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting, listened
 from tests.support.execution.waiting import until
@@ -128,8 +128,8 @@ class TestLaw1PostgresIsTheOnlyTruth:
             for stream in streams:
                 await until(lambda: word(client, stream.subject.id, "working"))  # noqa: B023
             async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as server:
-                claim = {MARK.encode(), LOCK.encode()}  # of the database, by this run of the tests
-                for key in set(await server.keys()) - claim:
+                claim = MARK.encode()  # of the database, by this run of the tests
+                for key in set(await server.keys()) - {claim}:
                     await server.delete(key)
             await asyncio.to_thread(cut_off)
             wiped.set()

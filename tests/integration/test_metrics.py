@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import datetime
 import re
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import httpx
+import psycopg
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
@@ -16,22 +20,25 @@ from pytest_django import Settings
 
 from a2a_project import metrics_port
 from a2a_project.asgi import application
+from a2a_project.shared_read import shared_reads
 from a2a_push.models import Delivery, Receiver
 from a2a_push.retry_schedule import Retry
 from a2a_tasks.access import api_keys
 from a2a_tasks.access.credentials import PEER
 from a2a_tasks.bindings.http import Receive, Scope, Send
+from a2a_tasks.conf import conf
 from a2a_tasks.models import PARKED, Event, Run, Task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.replies import reply
 from tests import ROOT
 from tests.integration.push.test_work import settled as answered
 from tests.integration.push.test_work import take, task
 from tests.support.ports import free_port
 from tests.support.push.configs import registered
 from tests.support.push.inbox import delivering, inbox, pen, register, settled
-from tests.support.store.world import Pen, accepted, held
+from tests.support.store.world import Pen, accepted, held, new
 
 pytestmark = pytest.mark.django_db
 Samples = dict[tuple[str, str], float]
@@ -153,7 +160,8 @@ class TestWhatItSays:
     ) -> None:
         await run_in_thread(self.wait)
         found = await shown(settings)
-        assert found["a2a_queue_depth", "agents"] == 2
+        assert found["a2a_queue_depth", "agents"] == 1
+        assert found["a2a_runs", "behind"] == 1
         assert 600 <= found["a2a_queue_oldest_seconds", "agents"] < 700
         asked = ("demo", "others")  # an agent that is not hosted any more has no series of its own
         assert [found["a2a_waiting_for_people", agent] for agent in asked] == [2, 1]
@@ -162,11 +170,12 @@ class TestWhatItSays:
 
     @staticmethod
     def wait() -> None:
-        """Two runs wait, one of them behind another run of its task, and one is parked; three tasks ask."""
+        """A run waits, one is behind it, and one is parked; three tasks ask."""
         now, hour = timezone.now(), datetime.timedelta(hours=1)
-        first, behind, parked = (accepted(name) for name in ("first", "behind", "parked"))
+        first, parked = (accepted(name) for name in ("first", "parked"))
+        behind = reply(new("first", text="more"))
         Run.objects.filter(pk=first.run).update(due_at=now - hour / 6)
-        Run.objects.filter(pk=behind.run).update(due_at=now - hour, task_id=first.task)
+        Run.objects.filter(pk=behind.run).update(due_at=now - hour)
         Run.objects.filter(pk=parked.run).update(due_at=now - hour, round=PARKED)
         for number, (agent, age) in enumerate(
             [("demo", 2 * hour), ("gone", hour), ("demo", hour / 2)]
@@ -178,7 +187,7 @@ class TestWhatItSays:
         await run_in_thread(self.wait)
         settings.A2A_METRICS_PEERS = "10.0.0.0/8"
         families = list(text_string_to_metric_families((await ask()).text))
-        page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+        page = (ROOT / "docs" / "telemetry.md").read_text(encoding="utf-8")
         rows = re.findall(r"^\| `(a2a_\w+)(?:\{(\S+)\})?`", page, re.MULTILINE)
         labels = {
             name.removesuffix("_total"): set(filter(None, given.split(","))) for name, given in rows
@@ -202,9 +211,10 @@ class TestWhatItSays:
         def away() -> None:
             raise Overloaded.away(undone=True)
 
+        monkeypatch.setattr("a2a_project.metrics.ask_database", away)
         monkeypatch.setattr("a2a_project.gauges.read_counts", away)
         found = await shown(settings)
-        assert found["a2a_database_up", ""] == 0
+        assert (found["a2a_database_up", ""], found["a2a_gauges_up", ""]) == (0, 0)
         assert ("a2a_webhooks_due", "") not in found
         assert ("process_cpu_seconds_total", "") in found
 
@@ -223,6 +233,45 @@ class TestWhatItSays:
         settings.A2A_METRICS_PEERS = "10.0.0.0/8"
         answer = await ask({"X-Prometheus-Scrape-Timeout-Seconds": seconds})
         assert read(answer.text)["a2a_database_up", ""] == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.backend("stack")
+class TestADatabaseThatIsSlow:
+    async def test_is_not_away_and_scrapes_hold_one_thread_of_the_store_together(
+        self, settings: Settings
+    ) -> None:
+        settings.A2A_METRICS_PEERS = "10.0.0.0/8"
+        short = {"X-Prometheus-Scrape-Timeout-Seconds": "4"}  # the database has half of it
+        with table_locked("a2a_tasks_worker"):
+            answers = [await ask(short)]
+            answers += await asyncio.gather(*(ask(short) for _ in range(2 * conf.STORE_THREADS)))
+            assert await run_in_thread(count_waiting) <= 1
+        for answer in answers:
+            found = read(answer.text)
+            assert (found["a2a_database_up", ""], found["a2a_gauges_up", ""]) == (1, 0)
+        await asyncio.gather(shared_reads.join(), return_exceptions=True)  # the read of before
+        found = await shown(settings)
+        assert (found["a2a_gauges_up", ""], found["a2a_queue_workers", "agents"]) == (1, 0)
+
+
+@contextlib.contextmanager
+def table_locked(name: str) -> Iterator[None]:
+    """Hold a table so that nobody reads it, in a session of its own."""
+    with psycopg.connect(**connection.get_connection_params()) as session:
+        session.execute(f"lock table {name} in access exclusive mode")
+        yield
+        session.rollback()
+
+
+def count_waiting() -> int:
+    """The number of this database's sessions that wait for a lock."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+            " and datname = current_database()"
+        )
+        return int(cursor.fetchone()[0])
 
 
 class TestAWorker:

@@ -72,6 +72,18 @@ class TestTheFrontPage:
         assert "<script" in page()
         assert 'id="playground"' in page()
 
+    def test_lets_the_playground_show_files_of_agents_as_data_alone(
+        self, settings: Settings
+    ) -> None:
+        def policy() -> dict[str, str]:
+            said = Client().get("/", headers={"host": "localhost"})["Content-Security-Policy"]
+            return dict(part.split(" ", 1) for part in said.split("; "))
+
+        without = policy()
+        settings.A2A_PLAYGROUND = "1"
+        shown = {"img-src": "'self' data:", "media-src": "data:", "frame-src": "data:"}
+        assert policy() == {**without, **shown}
+
     def test_shows_the_agents_to_those_without_scripts_beside_the_playground(
         self, settings: Settings
     ) -> None:
@@ -80,6 +92,14 @@ class TestTheFrontPage:
         assert '<section id="playground" class="pg" hidden' in text
         assert '<details id="agents" open>' in text
         assert '<article id="demo"' in text
+
+    def test_offers_the_console_to_staff_alone(
+        self, settings: Settings, admin_client: Client, client: Client
+    ) -> None:
+        settings.A2A_PLAYGROUND = "1"
+        for visitor, link in ((admin_client, "/admin/"), (client, "")):
+            text = visitor.get("/", headers={"host": "localhost"}).content.decode()
+            assert f'data-console="{link}"' in text
 
     def test_names_the_public_url_if_there_is_one(self, settings: Settings) -> None:
         settings.A2A_PUBLIC_URL = "https://agents.example.com/"
@@ -103,3 +123,34 @@ def test_browsers_are_given_a_picture() -> None:
     assert (answer.status_code, answer["content-type"]) == (200, "image/svg+xml")
     picture = ElementTree.fromstring(answer.content)  # noqa: S314 - our own
     assert picture.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+class TestPagesOfAgents:
+    def test_an_agent_has_a_page_with_its_skills_and_a_command(self) -> None:
+        answer = Client().get("/agents/demo/")
+        assert answer.status_code == 200
+        text = html.unescape(answer.content.decode())
+        demo = registry.find("demo")
+        assert demo is not None
+        assert all(skill.name in text for skill in demo.skills)
+        assert "curl -s" in text
+        assert 'id="tables"' not in text
+
+    def test_all_agents_have_one(self) -> None:
+        text = Client().get("/agents/").content.decode()
+        assert all(f'id="{agent.slug}"' in text for agent in registry.agents())
+
+    def test_a_misspelt_agent_lists_those_that_exist(self) -> None:
+        answer = Client().get("/agents/dmeo/")
+        assert answer.status_code == 404
+        assert "/agents/demo/" in answer.content.decode()
+
+    def test_an_agent_that_is_granted_to_some_does_not_exist(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        demo = registry.find("demo")
+        monkeypatch.setattr(demo, "grants", "listed", raising=False)
+        hidden, nobody = (Client().get(f"/agents/{name}/") for name in ("demo", "nobody"))
+        assert hidden.status_code == nobody.status_code == 404
+        assert hidden.content == nobody.content
+        assert b"/agents/demo/" not in hidden.content

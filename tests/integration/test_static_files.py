@@ -10,7 +10,7 @@ from a2a_project.asgi import application
 from tests.support.bindings.client import Client
 
 pytestmark = pytest.mark.django_db
-FILE = "/static/a2a_console/admin.css"
+FILE = "/static/a2a_console/console.css"
 
 
 async def test_a_file_is_answered_without_a_warning() -> None:

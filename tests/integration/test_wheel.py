@@ -39,6 +39,8 @@ from django.core.management import call_command
 from django.template.loader import get_template
 from django.test import Client
 
+from a2a_tasks.agents.frameworks import list_frameworks
+
 installed = Path(sys.argv[1])
 assert settings.BASE_DIR == installed, settings.BASE_DIR
 call_command("migrate", interactive=False, verbosity=0)
@@ -51,6 +53,7 @@ page = client.get("/admin/a2a_tasks/task/")
 assert page.status_code == 200, page.status_code
 style = client.get("/static/a2a_console/page.css")
 assert style.status_code == 200, style.status_code
+assert len(list_frameworks()) == 8
 for folder in (*installed.glob("a2a_*/templates"), installed / "a2a_project/host_templates"):
     for file in folder.rglob("*.html"):
         name = str(file.relative_to(folder))

@@ -26,6 +26,7 @@ __all__ = [
     "pusher",
     "together",
     "web",
+    "with_grpc",
     "worker",
 ]
 
@@ -158,6 +159,11 @@ def _word_after(beginning: str, process: Child) -> str:
     return line.removeprefix(beginning).split()[0].rstrip("/")
 
 
+def with_grpc(port: int) -> dict[str, str]:
+    """The settings of a host that serves gRPC at a port and names it in its cards."""
+    return {"A2A_GRPC_PORT": str(port), "A2A_GRPC_URL": f"http://127.0.0.1:{port}"}
+
+
 @contextmanager
 def host(
     environ: Mapping[str, str] | None = None,
@@ -171,7 +177,7 @@ def host(
     `of_some` are other settings of the pusher and of the second web process.
     """
     port = free_port() if grpc else 0
-    given = {**(environ or {}), **({"A2A_GRPC_PORT": str(port)} if grpc else {})}
+    given = {**(with_grpc(port) if grpc else {}), **(environ or {})}
     with ExitStack() as running:
         if backend.backend() == backend.STACK:
             webs = [web({**given, **more}) for more in ({}, of_some or {})]

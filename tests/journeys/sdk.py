@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import grpc
 import httpx
@@ -40,6 +41,11 @@ from tests.journeys.waiting import PATIENCE, eventually
 __all__ = ["BINDINGS", "Official", "last_state", "official", "said", "word"]
 
 BINDINGS = ["JSONRPC", "HTTP+JSON"]
+
+
+def channel(url: str) -> grpc.aio.Channel:
+    """A channel to the URL in a card: grpcio takes an address without a scheme."""
+    return grpc.aio.insecure_channel(urlsplit(url).netloc)
 
 
 def word() -> str:
@@ -150,7 +156,7 @@ async def official(
                     streaming=streaming,
                     httpx_client=http,
                     supported_protocol_bindings=[binding],
-                    grpc_channel_factory=grpc.aio.insecure_channel,
+                    grpc_channel_factory=channel,
                 )
             ).create(card, interceptors=known)
             for streaming in (False, True)

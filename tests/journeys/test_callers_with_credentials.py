@@ -21,7 +21,7 @@ from tests.journeys.callers import (
     talks,
 )
 from tests.journeys.fixtures import Ask
-from tests.journeys.hosts import SHARED, Host, embedded
+from tests.journeys.hosts import SHARED, Host, embedded, with_grpc
 from tests.support.access.issuer import issuing
 from tests.support.ports import free_port
 from tests.support.push.inbox import inbox
@@ -36,7 +36,7 @@ async def test_callers_show_a_key_or_a_token_and_strangers_find_nothing(
     issued, port = await ask(lambda: issue("journey")), free_port()
     async with issuing() as issuer, inbox() as receiver:
         with ExitStack() as running:
-            environ = {**SHARED, **closed_to_strangers(issuer), "A2A_GRPC_PORT": str(port)}
+            environ = {**SHARED, **closed_to_strangers(issuer), **with_grpc(port)}
             web = await asyncio.to_thread(running.enter_context, embedded(environ))
             closed, token = Host([web], port), issuer.token(aud=AUDIENCE)
             key, bearer = Holding("apiKey", issued.key), Holding("bearer", token)

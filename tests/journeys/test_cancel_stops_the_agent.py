@@ -50,7 +50,7 @@ class TestCancelling:
             assert button in shown.text
 
             page = await post(browser, button, {"confirmed": "yes"})
-            assert "Cancelled 1 task." in page.text
+            assert "The task is canceled." in page.text
             await trace.of("ended")
             last = (await stream.read())[-1].said
             assert last["statusUpdate"]["status"]["state"] == "TASK_STATE_CANCELED"

@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
+from a2a_frameworks import host
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent, Part, Skill, registry
-from a2a_tasks.frameworks import host
-from a2a_tasks.models import Run
+from a2a_tasks.models import Event, Run
 from a2a_tasks.models import Task as TaskRow
+from a2a_tasks.protocol.lifecycle import EventKind, assemble
 from a2a_tasks.protocol.values import Task
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.usage import sum_by_task
@@ -22,11 +23,13 @@ from tests.support.execution.host import Client, listened
 
 __all__ = [
     "CLIENTS",
+    "INTERRUPTED",
     "PAY",
     "SKILLS",
     "has_artifacts",
     "has_said",
     "hosted",
+    "joined",
     "parts_of",
     "question_of",
     "seen",
@@ -41,6 +44,18 @@ __all__ = [
 SKILLS = [Skill("do", "Do", "Does as the test says.", tags=["test"])]
 #: A script for the model: it calls a tool that needs the approval of the client.
 PAY = 'CALL pay {"amount": 7}\nSAY it is done: $RESULT'
+#: Scripts in whose middle an attempt dies, with the last word that it says.
+INTERRUPTED = {
+    "in its first words": ("SAY one two WAIT three four", "two"),
+    "in words after a call": (
+        'SAY let me see + CALL add {"a": 1, "b": 2}\nSAY it is WAIT $RESULT then',
+        "it is",
+    ),
+    "in words before a call": (
+        'SAY first WAIT words + CALL add {"a": 1, "b": 2}\nSAY and last',
+        "first",
+    ),
+}
 #: Clients of models, which are closed in the event loop of their test.
 CLIENTS: list[Any] = []
 _numbers = itertools.count(1)
@@ -49,7 +64,8 @@ _numbers = itertools.count(1)
 @contextmanager
 def hosted(thing: Any, **attributes: Any) -> Iterator[Agent]:
     """Host a thing."""
-    made = host(thing, slug=f"hosted-{next(_numbers)}", skills=SKILLS, **attributes)
+    about = {"slug": f"hosted-{next(_numbers)}", **attributes}
+    made = host(thing, skills=SKILLS, **about)
     try:
         yield registry._found[made.slug]
     finally:
@@ -92,6 +108,14 @@ def text_of(task: Any) -> list[str]:
     """The artifacts of a task, each as its text."""
     bodies = [msgspec.json.decode(body) for body in task.artifacts or ()]
     return ["".join(part.get("text", "") for part in body["parts"]) for body in bodies]
+
+
+async def joined(task: str) -> list[str]:
+    """The artifacts for a client that has read every event of a task, each as its text."""
+    pieces = Event.objects.filter(task__public_id=task, kind=EventKind.ARTIFACT).order_by("number")
+    bodies = await run_in_thread(list, pieces.values_list("body", flat=True))
+    whole = map(msgspec.json.decode, assemble(bodies).values())
+    return ["".join(part.get("text", "") for part in artifact["parts"]) for artifact in whole]
 
 
 def question_of(task: Any) -> list[Any]:

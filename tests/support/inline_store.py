@@ -76,8 +76,7 @@ def inline_store() -> Iterator[None]:
         with (
             # Django's handlers close a connection that is not in autocommit mode. Django's test client prevents that too.
             mock.patch.object(own, "close_if_unusable_or_obsolete", _nothing),
-            mock.patch.object(db, "drop_dead_connection", _nothing),
-            mock.patch.object(db, "await_no_longer_than_asked", _nothing),
+            mock.patch.object(db, "check_connection", _nothing),
             mock.patch.object(db, "_try", on_own_connection),
             mock.patch.object(db, "_begin", at_once),
             mock.patch.object(db, "_executor", _Executor),

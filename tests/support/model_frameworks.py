@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import httpx
 from agents import Agent as OpenAIAgent
 from agents import OpenAIChatCompletionsModel, OpenAIResponsesModel, function_tool
 from langchain_core.messages import AIMessage
@@ -69,6 +71,11 @@ class Ledger:
         if a % 2:
             raise self._refusal("only even numbers")
         return "fine"
+
+    def halve(self, a: int) -> str:
+        """Return half of a surrogate pair, as `json.loads` makes it."""
+        self.calls.append(a)
+        return str(json.loads('"x\\ud83dy"')) * a
 
     def break_down(self) -> str:
         """Break."""
@@ -173,7 +180,11 @@ class LangGraph(ModelFramework):
     def model(self, server: ModelServer, retries: int = 0) -> Any:
         """The model of the server."""
         about: dict[str, Any] = {"base_url": server.url, "api_key": "none", "stream_usage": True}
-        return ChatOpenAI(model="scripted", max_retries=retries, **about)
+        # Clients of its own, which its test closes: the default ones are shared, and never closed.
+        about |= {"http_client": httpx.Client(), "http_async_client": httpx.AsyncClient()}
+        made = ChatOpenAI(model="scripted", max_retries=retries, **about)
+        CLIENTS.extend([made.root_client, made.root_async_client])
+        return made
 
     def make(
         self,

@@ -12,18 +12,17 @@ from tests import ROOT
 
 __all__ = ["APPS", "PIP", "build_wheel"]
 
-APPS = ("a2a_console", "a2a_host", "a2a_project", "a2a_push", "a2a_tasks")
-METADATA = (
-    "pyproject.toml",
-    "README.md",
-    "LICENSE",
-    "requirements-sso.txt",
-    "requirements-otel.txt",
-    "requirements-prices.txt",
-    "requirements-langgraph.txt",
-    "requirements-pydantic-ai.txt",
-    "requirements-openai-agents.txt",
+APPS = (
+    "a2a_console",
+    "a2a_doors",
+    "a2a_frameworks",
+    "a2a_grpc",
+    "a2a_host",
+    "a2a_project",
+    "a2a_push",
+    "a2a_tasks",
 )
+METADATA = ("pyproject.toml", "README.md", "LICENSE")
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from a2a_tasks.agents import registry
 from a2a_tasks.checks import check_files, check_files_of_production, check_settings
+from tests.support.rows import rows
 
 KEY = "k" * 32
 
@@ -64,11 +66,46 @@ def test_an_agent_whose_queue_no_worker_is_to_serve_is_told(settings: Any) -> No
     warnings = list(check_settings())
     assert {warning.id for warning in warnings} == {"a2a_tasks.W044"}
     assert "waits in the queue 'agents'" in str(warnings[0])
+    settings.A2A_ENVIRONMENT = "adk"  # its worker takes from the queues of its versions
+    assert "a2a_tasks.W044" not in {warning.id for warning in check_settings()}
+
+
+def test_a_host_without_agents_is_not_told_that_it_lacks_the_default_one(settings: Any) -> None:
+    settings.A2A_DISABLED_AGENTS = ",".join(registry.slugs())
+    settings.A2A_DEFAULT_AGENT = ""
+    assert "a2a_tasks.W011" not in {warning.id for warning in check_settings()}
 
 
 @pytest.mark.parametrize("keys", ["adk", "adk=", f"adk={KEY},", f"={KEY}", ",", "adk=short"])
 def test_an_environment_without_a_secret_is_told(keys: str, settings: Any) -> None:
     settings.A2A_ENVIRONMENT_KEYS = f"adk={KEY}, crewai={KEY}"
+    settings.A2A_ENVIRONMENT_AGENTS = "adk=*,crewai=writer"
     assert [error.id for error in check_settings()] == []
     settings.A2A_ENVIRONMENT_KEYS = keys
     assert [error.id for error in check_settings()] == ["a2a_tasks.E054"]
+
+
+def test_an_environment_that_may_announce_nothing_is_told(settings: Any) -> None:
+    settings.A2A_ENVIRONMENT_KEYS = f"adk={KEY}, crewai={KEY}"
+    settings.A2A_ENVIRONMENT_AGENTS = "adk=*"
+    (warning,) = check_settings()
+    assert warning.id == "a2a_tasks.W058"
+    assert "'crewai'" in str(warning)
+
+
+@rows(
+    "url, said",
+    [
+        ("agents.example.com:443", ["a2a_tasks.W059"]),
+        ("https://agents.example.com", []),
+        ("http://127.0.0.1:50051/", []),
+        ("grpc://agents.example.com", ["a2a_tasks.E059"]),
+        ("https://agents.example.com/a2a", ["a2a_tasks.E059"]),
+        ("https://user@agents.example.com", ["a2a_tasks.E059"]),
+    ],
+)
+def test_an_address_of_grpc_that_is_no_url_of_a_server_is_told(
+    url: str, said: list[str], settings: Any
+) -> None:
+    settings.A2A_GRPC_URL = url
+    assert [message.id for message in check_settings()] == said

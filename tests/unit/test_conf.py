@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from a2a_tasks.checks import check_settings
-from a2a_tasks.conf import HostSettings, conf, forget, names
+from a2a_tasks.conf import HostSettings, conf, forget, names, project
 from tests.support.rows import rows
 
 TYPES = get_type_hints(HostSettings)
@@ -104,9 +104,16 @@ def test_a_switch_is_on_or_off(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         environ(monkeypatch, name, "maybe")
 
 
+def test_a_setting_is_a_plain_attribute_from_its_first_read_until_all_are_forgotten() -> None:
+    read = {"MAX_PARTS": conf.MAX_PARTS}, {"VAR_DIR": project.VAR_DIR}
+    assert (vars(conf), vars(project)) == read
+    forget()
+    assert (vars(conf), vars(project)) == ({}, {})
+
+
 def test_a_name_that_is_no_setting_is_a_mistake() -> None:
     with pytest.raises(AttributeError):
-        _ = conf.NO_SUCH_SETTING
+        _ = conf.NO_SUCH_SETTING  # type: ignore[attr-defined]
 
 
 @rows("name", [*NUMBERS, *SWITCHES], within=by_itself)

@@ -83,7 +83,7 @@ class TestNames:
         for names in ("a2a_tasks/failpoints.py", "a2a_tasks/audit/actions.py"):
             code = code.replace((ROOT / names).read_text(), "")
         used = re.findall(
-            r'"((?:accept|worker|park|rescue|stream|scheduler|webhook)\.[a-z_]+)"', code
+            r'"((?:accept|worker|park|call|rescue|stream|scheduler|webhook)\.[a-z_]+)"', code
         )
         assert sorted(used) == sorted(NAMES)
 

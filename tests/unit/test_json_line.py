@@ -41,13 +41,13 @@ def test_it_has_the_time_in_utc_and_nothing_that_is_unknown() -> None:
 
 
 def test_it_names_the_request_the_run_and_the_span() -> None:
-    token = log_context._current.set(LogContext("r-1", "t-1", "demo", 3, 2, "acme"))
+    token = log_context.current.set(LogContext("r-1", "t-1", "demo", 3, 2, "acme"))
     span = trace.NonRecordingSpan(trace.SpanContext(0xABC, 0xDEF, is_remote=False))
     try:
         with trace.use_span(span):
             line = write(record("x"))
     finally:
-        log_context._current.reset(token)
+        log_context.current.reset(token)
     assert [line[name] for name in ("request_id", "task", "agent", "run", "attempt", "tenant")] == [
         *("r-1", "t-1", "demo", 3, 2, "acme")
     ]

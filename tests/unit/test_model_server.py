@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.model_server import ModelServer, serving_model
 from tests.support.execution.waiting import until
 
 MODEL = "scripted"
+DELTA = "content_block_delta"
 TOOLS: Any = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
 
 
@@ -32,7 +34,7 @@ async def client(model: ModelServer) -> AsyncIterator[openai.AsyncOpenAI]:
         yield made
 
 
-def user(text: str) -> Any:
+def user(text: Any) -> Any:
     """A message of the user."""
     return {"role": "user", "content": text}
 
@@ -55,11 +57,27 @@ class TestChatCompletions:
         streamed = await client.chat.completions.create(
             model=MODEL, messages=[user("SAY one two three")], stream=True
         )
+        assert not [chunk.usage async for chunk in streamed if chunk.usage]
+        streamed = await client.chat.completions.create(
+            model=MODEL,
+            messages=[user("SAY one two three + CACHED 2")],
+            stream=True,
+            stream_options={"include_usage": True},
+        )
         chunks = [chunk async for chunk in streamed]
         words = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices]
         assert [word for word in words if word] == ["one", " two", " three"]
         assert chunks[-1].usage
         assert chunks[-1].usage.completion_tokens == 3
+        assert (details := chunks[-1].usage.prompt_tokens_details)
+        assert details.cached_tokens == 2
+
+    async def test_it_cuts_a_stream(self, client: openai.AsyncOpenAI) -> None:
+        streamed = await client.chat.completions.create(
+            model=MODEL, messages=[user("SAY one two + CUT")], stream=True
+        )
+        with pytest.raises(openai.APIConnectionError):
+            [chunk async for chunk in streamed]
 
     async def test_its_second_line_answers_the_tool_of_the_first(
         self, client: openai.AsyncOpenAI
@@ -112,6 +130,51 @@ class TestResponses:
         given += [message.model_dump(), call.model_dump()]
         given.append({"type": "function_call_output", "call_id": call.call_id, "output": "7"})
         assert (await client.responses.create(model=MODEL, input=given)).output_text == "it is 7"
+
+
+class TestMessages:
+    """Anthropic's client is not installed here; `make frameworks` asks with it."""
+
+    @staticmethod
+    async def ask(model: ModelServer, *messages: Any, stream: bool = False) -> httpx.Response:
+        """The answer to these messages."""
+        request = {"model": MODEL, "messages": list(messages), "stream": stream}
+        async with httpx.AsyncClient() as plain:
+            return await plain.post(f"{model.url}/messages", json=request)
+
+    async def test_it_counts_the_tokens_of_a_cache_beside_the_input(
+        self, model: ModelServer
+    ) -> None:
+        answer = (await self.ask(model, user("CACHED 2 + WRITTEN 1 + SAY one two"))).json()
+        assert answer["content"] == [{"type": "text", "text": "one two"}]
+        assert answer["stop_reason"] == "end_turn"
+        assert answer["usage"] == {
+            "input_tokens": 6,
+            "cache_creation_input_tokens": 1,
+            "cache_read_input_tokens": 2,
+            "output_tokens": 2,
+        }
+
+    async def test_its_second_line_answers_the_tool_of_the_first(self, model: ModelServer) -> None:
+        asked = user('ID x + CALL add {"a": 1}\nSAY it is $RESULT')
+        first = (await self.ask(model, asked)).json()
+        (use,) = first["content"]
+        assert use == {"type": "tool_use", "id": "x", "name": "add", "input": {"a": 1}}
+        result = {"type": "tool_result", "tool_use_id": "x", "content": "7"}
+        told = [asked, {"role": "assistant", "content": [use]}, user([result])]
+        answer = (await self.ask(model, *told)).json()
+        assert answer["content"][0]["text"] == "it is 7"
+        assert model.calls_read[-1] == ["x"]
+
+    async def test_it_streams_texts_calls_and_usage(self, model: ModelServer) -> None:
+        script = "CACHED 2 + SAY one two + CALL add {}"
+        body = (await self.ask(model, user(script), stream=True)).text
+        events = [json.loads(line[6:]) for line in body.splitlines() if line.startswith("data: ")]
+        texts = [event["delta"].get("text") for event in events if event["type"] == DELTA]
+        assert texts == ["one", " two", None]
+        begun, ended = events[0]["message"]["usage"], events[-2]["usage"]
+        assert (begun["input_tokens"], begun["cache_read_input_tokens"]) == (8, 2)
+        assert (ended, events[-1]) == ({"output_tokens": 3}, {"type": "message_stop"})
 
 
 class TestTrouble:

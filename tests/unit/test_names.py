@@ -19,12 +19,24 @@ FOLDERS = (
     "a2a_console",
     "a2a_project",
     "a2a_host",
+    "a2a_frameworks",
+    "a2a_grpc",
+    "a2a_doors",
     "examples",
     "bench",
     "docs",
 )
 #: The folders that are imported together, in which one class name has one meaning.
-APPS = ("a2a_tasks", "a2a_push", "a2a_console", "a2a_project", "a2a_host")
+APPS = (
+    "a2a_tasks",
+    "a2a_push",
+    "a2a_console",
+    "a2a_project",
+    "a2a_host",
+    "a2a_frameworks",
+    "a2a_grpc",
+    "a2a_doors",
+)
 #: Django's name for the class of a command.
 PER_MODULE = {"Command"}
 #: A row and the value of the protocol that it stores share a name; code writes the value with its module where both are used.
@@ -118,6 +130,7 @@ VERBS = frozenset(
 #: Names that Django, asyncio, grpclib, frameworks and the interface of agents give.
 GIVEN = frozenset(
     [
+        "cancelled",  # Agent.cancelled, which authors write
         "connection_lost",
         "connection_made",
         "data_received",

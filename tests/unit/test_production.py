@@ -1,4 +1,4 @@
-"""A production host as docs/operating.md has it: nothing is left to warn of, and its secrets are where they should be."""
+"""A production host as docs/production.md has it: nothing is left to warn of, and its secrets are where they should be."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[s
 @pytest.fixture
 def block(tmp_path: Path) -> str:
     """The lines of the page; its two directories are in the test's own."""
-    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "production.md").read_text(encoding="utf-8")
     found = re.search(r"## A production host\n.*?```sh\n(.*?)```", page, re.DOTALL)
     assert found is not None
     (tmp_path / "etc").mkdir()
@@ -129,6 +129,30 @@ def test_pages_come_over_tls_alone(production: dict[str, str]) -> None:
     assert '"redirect": [301, "https://agents.example.com/admin/login/"]' in said
     assert '"hsts": "max-age=3600"' in said
     assert '"cookie": [true, true, "Lax"]' in said
+
+
+FORM = """
+import django
+django.setup()
+from django.core.management import call_command
+from django.test import Client
+call_command("migrate", verbosity=0)
+client = Client(enforce_csrf_checks=True, headers={"host": "inside:8000"})
+page = client.get("/admin/login/")
+form = {"csrfmiddlewaretoken": page.cookies["csrftoken"].value, "username": "x", "password": "y"}
+for origin in ("https://agents.example.com", "https://elsewhere.example.com"):
+    print(client.post("/admin/login/", form, headers={"origin": origin}).status_code)
+"""
+
+
+def test_forms_of_the_public_url_are_taken_behind_a_proxy_that_has_another_name(
+    production: dict[str, str],
+) -> None:
+    public = {"A2A_PUBLIC_URL": "https://agents.example.com/", "ALLOWED_HOSTS": "inside"}
+    public["CSRF_TRUSTED_ORIGINS"] = ""  # as docker-compose.yml leaves it
+    environment = {**production, **public, "DJANGO_SETTINGS_MODULE": "a2a_project.settings"}
+    done = run(["python", "-c", FORM], **environment)
+    assert done.stdout.split() == ["200", "403"], done.stderr
 
 
 @pytest.mark.thorough

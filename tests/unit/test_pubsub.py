@@ -41,6 +41,14 @@ class TestInTheProcess:
         assert threading.current_thread() in heard
         assert len(heard) == 2
 
+    def test_whoever_listens_to_one_kind_hears_no_other(self) -> None:
+        heard: list[Any] = []
+        with listen(heard.append, Stop):
+            publish(RunQueued("q"))
+            publish(Stop(7))
+        publish(Stop(8))
+        assert heard == [Stop(7)]
+
     def test_a_listener_that_raises_harms_neither_the_teller_nor_the_others(self) -> None:
         """What was announced is committed: the client must get its answer, and the others their hint."""
         heard: list[Any] = []
@@ -252,18 +260,18 @@ class TestWithoutRedis:
 
         class Naming(logging.Handler):
             def emit(self, record: logging.LogRecord) -> None:
-                named.append(log_context.current())
+                named.append(log_context.current.get())
 
-        handler, before = Naming(), log_context.current()
+        handler, before = Naming(), log_context.current.get()
         logger.addHandler(handler)
-        log_context.bind(LogContext("request-1", tenant="/acme"))
+        log_context.current.set(LogContext("request-1", tenant="/acme"))
         try:
             subscriber = Subscriber(lambda hint: None)
             await subscriber.follow(pubsub.channel(7))
             await until(lambda: bool(named))
             await subscriber.close()
         finally:
-            log_context.bind(before)
+            log_context.current.set(before)
             logger.removeHandler(handler)
         assert named == [LogContext()]
 

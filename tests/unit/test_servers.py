@@ -152,14 +152,28 @@ class TestRedisOfTheWheel:
         first, second = (servers.empty_database(wheel_redis, stack) for _ in range(2))
         assert first != second
 
-    def test_a_database_in_use_is_never_taken_and_a_killed_runs_is(self, wheel_redis: str) -> None:
+    def test_a_killed_runs_database_is_taken_at_once_and_a_living_runs_is_not(
+        self, wheel_redis: str
+    ) -> None:
+        url = servers.with_path(wheel_redis, "13")
+        with ExitStack() as living:
+            assert servers._claim(url, living) is True
+            assert servers._claim(url, ExitStack()) is False
+            with redis.Redis.from_url(url) as client:
+                client.set("what a killed run", "left behind")
+                held = client.get(servers.MARK)
+                for one in client.client_list():
+                    if one["name"].encode() == held:
+                        client.client_kill_filter(_id=one["id"])
+                with ExitStack() as next_run:
+                    assert servers._claim(url, next_run) is True
+                    assert client.keys() == [servers.MARK.encode()]
+
+    def test_somebody_elses_database_is_never_taken(self, wheel_redis: str) -> None:
         with redis.Redis.from_url(servers.with_path(wheel_redis, "14")) as client:
             client.set("somebody", "else")
             assert servers._claim(servers.with_path(wheel_redis, "14"), ExitStack()) is False
-            client.set(servers.MARK, "left by a run whose lock has ended")
-            with ExitStack() as stack:
-                assert servers._claim(servers.with_path(wheel_redis, "14"), stack) is True
-            assert client.dbsize() == 0
+            client.flushdb()
 
     def test_when_every_database_is_taken_it_says_so(self, wheel_redis: str) -> None:
         with ExitStack() as others, pytest.raises(Unavailable, match="none of its 16 databases"):

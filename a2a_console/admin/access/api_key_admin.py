@@ -17,10 +17,12 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
+from a2a_console.admin.widgets.columns import ago, column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.staff import TenantAdmin
 from a2a_console.site import site
 from a2a_console.staff import may_give, sees, tenants_of
+from a2a_console.times import duration, moment
 from a2a_tasks.access.api_keys import LIFE, IssuedKey, describe, issue, powers, revoke, rotate
 from a2a_tasks.access.passwords import scopes_of
 from a2a_tasks.agents.security import is_scope
@@ -108,7 +110,7 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
     """The list and the page of keys. Neither shows any part of a secret."""
 
     form = ApiKeyForm
-    list_display = ("prefix", "name", "tenant", "scopes", "state", "last_used_at")
+    list_display = ("prefix", "name", "tenant", "scopes", "state", "expires", "last_used")
     search_fields = ("prefix", "name")
     ordering = ("-pk",)
     actions = ("rotate_selected", "revoke_selected")
@@ -140,6 +142,9 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
         """Refuse: tasks name the key as their owner. Keys are revoked instead."""
         return False
 
+    expires = column("expires", lambda row: moment(row.expires_at) or "never")
+    last_used = column("last used", lambda row: ago(row.last_used_at))
+
     @admin.display(description="state")
     def state(self, row: ApiKey) -> str:
         """Return whether the key works: live, expired or revoked."""
@@ -168,9 +173,11 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
         """Show the key in this response: a message for the next page would be kept in a cookie."""
         return self._show_once(request, request.issued)  # type: ignore[attr-defined]
 
-    @admin.action(description="Rotate selected keys", permissions=["change"])
+    @admin.action(description="Rotate selected keys …", permissions=["change"])
     def rotate_selected(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse:
-        """Give the keys new secrets, and show these."""
+        """Ask for confirmation, then give the keys new secrets, and show these."""
+        if not is_confirmed(request):
+            return ask(self, request, _rotate_question(queryset, request.get_full_path()))
         issued, tenants, own_scopes = [], tenants_of(request.user), scopes_of(request.user)
         for row in queryset:
             if not may_give(tenants, own_scopes, row.tenant, powers(row)):
@@ -212,13 +219,27 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
         return response
 
 
-def _revoke_question(rows: QuerySet[ApiKey], back: str) -> Question:
+def _name(rows: QuerySet[ApiKey]) -> str:
     names = [str(row) for row in rows[: NAMED + 1]]
-    more = " and others" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
+
+
+def _rotate_question(rows: QuerySet[ApiKey], back: str) -> Question:
+    return Question(
+        title="Rotate the keys?",
+        text=f"{_name(rows)}: each gets a new secret, which is shown once. The old secrets are accepted for another "
+        f"{duration(OVERLAP)}: give the new ones to the clients until then.",
+        verb="Rotate",
+        back=back,
+    )
+
+
+def _revoke_question(rows: QuerySet[ApiKey], back: str) -> Question:
     return Question(
         title="Revoke the keys?",
-        text=f"{', '.join(names[:NAMED])}{more}: they are refused within A2A_CREDENTIAL_SECONDS, for good. Their "
+        text=f"{_name(rows)}: they are refused within A2A_CREDENTIAL_SECONDS, for good. Their "
         "tasks stay. To change a secret, rotate instead.",
         verb="Revoke",
         back=back,
+        is_dangerous=True,
     )

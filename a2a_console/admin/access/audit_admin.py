@@ -9,7 +9,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern
 from django.utils.cache import add_never_cache_headers
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
@@ -19,9 +18,9 @@ from a2a_console.admin.access.audit_verification import verify_for
 from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.filters import ChoiceFilter, CreatedFilter, NewestAgentFilter
-from a2a_console.admin.widgets.paging import NewestFirst, newest
+from a2a_console.admin.widgets.paging import NewestFirst
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
-from a2a_console.admin.widgets.staff import own_urls
+from a2a_console.search.bounded_rows import newest
 from a2a_console.site import site
 from a2a_console.staff import sees_all
 from a2a_console.times import moment
@@ -82,6 +81,7 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     """The list and the page of entries."""
 
     list_display = ("created", "who", "what", "done_to", "detail_cut", "place")
+    own_views = ("verify/",)
     change_list_template = "admin/a2a_tasks/auditentry/list.html"
     list_filter = (ActionFilter, OutcomeFilter, SealFilter, NewestAgentFilter, CreatedFilter)
     list_select_related = ("link",)
@@ -117,10 +117,6 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
         response = TemplateResponse(request, "admin/a2a_tasks/auditentry/verify.html", context)
         add_never_cache_headers(response)
         return response
-
-    def get_urls(self) -> list[URLPattern]:
-        """Put the URL of the button before Django's own."""
-        return [*own_urls(self, {"verify/": self.verify_view}), *super().get_urls()]
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -10,13 +10,13 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
 from a2a_console.admin.widgets.columns import column
+from a2a_console.admin.widgets.filters import BudgetFilter
 from a2a_console.admin.widgets.paging import BoundedPaginator
-from a2a_console.admin.widgets.staff import HostWideAdmin, own_urls
+from a2a_console.admin.widgets.staff import HostWideAdmin
 from a2a_console.queue.budget_questions import may_decide
 from a2a_console.site import page_url, site
 from a2a_tasks.agents.usage import is_currency
@@ -47,7 +47,7 @@ class BudgetForm(_Form):
             "currency": "For money: costs in other currencies do not count.",
             "share": "The work that shares one sum. For each caller: every caller has the whole limit.",
             "window": "In UTC.",
-            "action": "A run under way may use one more call of a model. Only a budget that begins anew can pause work.",
+            "action": "A run under way may use one more call of a model. Only a budget that resets can pause work.",
             "agent": "Counts only runs of this agent. Empty = of all.",
             "tenant": "Counts only callers of this tenant. Empty = of all.",
             "caller": "Counts only this caller, such as key:k3vbd7yq2mza. Empty = all.",
@@ -67,7 +67,7 @@ class BudgetForm(_Form):
             BudgetAction.PAUSE,
             BudgetWindow.EVER,
         ):
-            raise ValidationError({"action": "A budget that never begins anew cannot pause work."})
+            raise ValidationError({"action": "A budget that never resets cannot pause work."})
         return cleaned
 
 
@@ -88,11 +88,6 @@ class BudgetAdmin(HostWideAdmin[Budget]):
         """Write the budget."""
         budgets.save(obj)
 
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, Any, Any, Any]:
-        """Return what goes with budgets. Their sums go, too, although none is deleted by itself."""
-        found, counts, _, protected = super().get_deleted_objects(objs, request)
-        return found, counts, set(), protected
-
     def delete_model(self, request: HttpRequest, obj: Budget) -> None:
         """Delete the budget."""
         budgets.delete(obj)
@@ -108,7 +103,7 @@ class BudgetUseAdmin(HostWideAdmin[BudgetUse]):
     """The list of sums, and the decision about one. Only the host writes them."""
 
     list_display = (*("budget", "whose", "since", "used_of", "more", "asked_at", "refused"),)
-    list_filter = ("budget", ("asked_at", admin.EmptyFieldListFilter), "refused")
+    list_filter = (BudgetFilter, ("asked_at", admin.EmptyFieldListFilter), "refused")
     list_select_related = ("budget",)
     search_fields = ("subject",)
     search_help_text = "A part of a tenant, caller or agent."
@@ -126,6 +121,7 @@ class BudgetUseAdmin(HostWideAdmin[BudgetUse]):
         "refused",
     )
     change_form_template = "admin/a2a_tasks/budgetuse/page.html"
+    own_views = ("<int:object_id>/decide/",)
     whose = column("of", lambda row: row.subject or "all together")
     more = column("allowed", lambda row: budgets.write_amount(row.allowed, row.budget))
     used_of = column(
@@ -171,7 +167,3 @@ class BudgetUseAdmin(HostWideAdmin[BudgetUse]):
     def _back(request: HttpRequest) -> HttpResponse:
         where = "waiting" if request.POST.get("from") == "inbox" else "budgetuse"
         return HttpResponseRedirect(page_url(f"a2a_tasks_{where}_changelist"))
-
-    def get_urls(self) -> list[URLPattern]:
-        """Put the decision before Django's URLs, the last of which matches every path."""
-        return [*own_urls(self, {"<int:object_id>/decide/": self.decide_view}), *super().get_urls()]

@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from a2a_console.admin.widgets.filters import GrantedAgentFilter
 from a2a_console.admin.widgets.staff import HostWideAdmin
 from a2a_console.site import site
 from a2a_tasks.access import grants
@@ -60,7 +61,7 @@ class GrantAdmin(HostWideAdmin[Grant]):
 
     form = GrantForm
     list_display = ("agent", "counts", "grantee", "known_as", "right", "created_at")
-    list_filter = ("agent", "right")
+    list_filter = (GrantedAgentFilter, "right")
     list_per_page = 50
     search_fields = ("agent", "grantee")
     search_help_text = "A part of an agent's slug, or of whom it was granted to."

@@ -8,6 +8,7 @@ from axes.models import AccessAttempt
 from django.contrib import admin
 from django.http import HttpRequest
 
+from a2a_console.admin.widgets.deletion import CountedDeletion
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
 from a2a_console.site import site
 from a2a_console.staff import tenants_of
@@ -17,7 +18,7 @@ __all__ = ["SignInAttemptAdmin"]
 
 
 @admin.register(AccessAttempt, site=site)
-class SignInAttemptAdmin(ReadOnlyAdmin[AccessAttempt]):
+class SignInAttemptAdmin(CountedDeletion, ReadOnlyAdmin[AccessAttempt]):
     """The list of names with failed sign-ins. They have no tenant, so only users who see all tenants see the list."""
 
     list_display = ("username", "ip_address", "failures_since_start", "waits", "attempt_time")

@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 else:
     _UserAdmin = UserAdmin
 
+from a2a_console.admin.widgets.deletion import CountedDeletion
 from a2a_console.site import site
 
 __all__ = ["GroupsOfSuperusers", "OfSuperusers", "UsersOfSuperusers"]
 
 
-class OfSuperusers:
+class OfSuperusers(CountedDeletion):
     """Pages for superusers only, whatever permissions other users have."""
+
+    change_list_template: Any = "admin/a2a_tasks/change_list.html"
 
     def has_module_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.is_active and request.user.is_superuser

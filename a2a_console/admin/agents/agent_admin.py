@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin, messages
@@ -15,99 +16,37 @@ from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
+from a2a_console.admin.agents.agent_figures import (
+    SAMPLE,
+    TaskFigures,
+    draw_day,
+    read_figures,
+    sum_today,
+)
 from a2a_console.admin.agents.card_previews import previews
+from a2a_console.admin.attention import group_failures
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
-from a2a_console.admin.widgets.staff import HostWideAdmin, may_view, own_urls
+from a2a_console.admin.widgets.staff import HostWideAdmin, may_view
 from a2a_console.site import page_url, site
+from a2a_console.statistics.agent_status import AgentStatus, list_agent_statuses
 from a2a_console.statistics.counts import COUNTED
-from a2a_console.statistics.reports import Line, report_agents
 from a2a_console.times import moment
-from a2a_tasks.agents import Agent, registry
-from a2a_tasks.agents import switches as known_switches
-from a2a_tasks.agents import versions as known_versions
-from a2a_tasks.agents.declaration import AnnouncedAgent
 from a2a_tasks.agents.security import is_listed, list_accepted, open_to_anybody
 from a2a_tasks.conf import base_url, conf
-from a2a_tasks.models import ALL, AgentSwitch, Grant, Worker
+from a2a_tasks.models import ALL, AgentSwitch, Grant, Task
 from a2a_tasks.store import switches, versions, workers
 from a2a_tasks.store.switches import SwitchState
 
-__all__ = ["AgentSwitchAdmin", "AgentStatus", "list_agent_statuses"]
+__all__ = ["AgentSwitchAdmin"]
 
 #: The largest number of grants on the page of an agent.
 GRANTS = 50
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgentStatus:
-    """The status of an agent, from its switch, its runs and the processes that host it."""
-
-    agent: Agent
-    switch: AgentSwitch
-    #: Its unfinished runs, and its tasks that ended in the past hour.
-    statistics: Line
-    #: The workers that serve its queue.
-    workers: list[Worker]
-    #: The versions of its card, each with the number of processes whose code has it.
-    versions: Mapping[str, int]
-
-    @property
-    def state(self) -> str:
-        """ "on", "draining" or "off"."""
-        return "off" if self.disabled else str(self.switch.state)
-
-    @property
-    def disabled(self) -> bool:
-        """True if A2A_DISABLED_AGENTS disables the agent. Its switch cannot enable it then."""
-        return self.agent.slug in registry.list_disabled()
-
-    @property
-    def queue(self) -> str:
-        """The queue of its runs."""
-        return _queue_of(self.agent, self.switch)
-
-    @property
-    def environment(self) -> str:
-        """The environment of the version that serves; empty = the host's own code."""
-        return self.agent.environment if isinstance(self.agent, AnnouncedAgent) else ""
-
-
-def list_agent_statuses() -> list[AgentStatus]:
-    """Return the status of all agents, by slug, in a fixed number of bounded queries."""
-    rows = {row.slug: row for row in AgentSwitch.objects.all()}
-    there, statistics = workers.alive(), report_agents()
-    # This process may have read them a while ago.
-    known_switches.put({slug: switches.read_row(row) for slug, row in rows.items()})
-    known_versions.put(versions.read_versions())
-    return [
-        _make_status(agent, rows.get(slug) or AgentSwitch(slug=slug), there, statistics)
-        for slug in registry.slugs()
-        if (agent := registry.find_hosted(slug))
-    ]
-
-
-def _queue_of(agent: Agent, switch: AgentSwitch) -> str:
-    return agent.queue if isinstance(agent, AnnouncedAgent) else switch.queue or agent.queue
-
-
-def _make_status(
-    agent: Agent, switch: AgentSwitch, there: list[Worker], statistics: Mapping[str, Line]
-) -> AgentStatus:
-    versions: dict[str, int] = {}
-    for worker in there:
-        if version := worker.agents.get(agent.slug):
-            versions[version] = versions.get(version, 0) + 1
-    queue = _queue_of(agent, switch)
-    return AgentStatus(
-        agent=agent,
-        switch=switch,
-        statistics=statistics.get(agent.slug, Line()),
-        workers=[w for w in there if queue in w.queues and w.slots and not w.draining],
-        versions=versions,
-    )
+#: The largest number of groups of failures.
+FAILURES = 10
 
 
 @dataclass(frozen=True)
@@ -122,6 +61,8 @@ class _Act:
 @admin.register(AgentSwitch, site=site)
 class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
     """The list of agents, and the page of one."""
+
+    own_views = ("agent/<slug:slug>/set/",)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Refuse: the first change of a switch creates its row."""
@@ -163,6 +104,11 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
         self._check_view(request)
         status = _find(slug)
         base = base_url(request.build_absolute_uri("/"))
+        rows = versions.list_versions(slug)
+        own = next((one.version for one in rows if not one.environment), status.agent.version)
+        figures = read_figures(slug, own)
+        day = timezone.now() - timedelta(days=1)
+        shows_tasks = may_view(request, Task)
         context = {
             **self._about(request, status.agent.name or slug),
             "status": status,
@@ -172,7 +118,15 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
             "queues": sorted(
                 {name for worker in workers.alive() if worker.slots for name in worker.queues}
             ),
-            "agent_versions": versions.list_versions(slug),
+            "agent_versions": [(one, figures.get(one.version, TaskFigures())) for one in rows],
+            "own_version": own,
+            "figures": figures.get("", TaskFigures()),
+            "sample": SAMPLE,
+            "costs": sum_today(slug) if shows_tasks else None,
+            "chart": draw_day(slug) if shows_tasks else None,
+            "failures": group_failures(request, lambda rows, _: rows, day, slug)[:FAILURES]
+            if shows_tasks
+            else [],
             "seen": switches.identify_choice(status.switch),
             "cards": list(previews(status.agent, base)),
             "schemes": list_accepted(status.agent),
@@ -205,15 +159,10 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
         return back
 
     def get_urls(self) -> list[URLPattern]:
-        """Put the URLs by slug before Django's own."""
-        views = {"agent/<slug:slug>/set/": self.set_view}
+        """Put the page by slug before Django's own."""
         page = self.admin_site.admin_view(self.agent_view)
         name = "a2a_tasks_agentswitch_agent"
-        return [
-            path("agent/<slug:slug>/", page, name=name),
-            *own_urls(self, views),
-            *super().get_urls(),
-        ]
+        return [path("agent/<slug:slug>/", page, name=name), *super().get_urls()]
 
     def _check_view(self, request: HttpRequest) -> None:
         if not self.has_view_permission(request):
@@ -292,6 +241,7 @@ def _disable(status: AgentStatus, _: Mapping[str, str]) -> _Act:
             "Clients can no longer read their tasks. Drain the agent instead to let clients finish."
         ],
         verb="Disable",
+        is_dangerous=True,
         back=_page(status.agent.slug),
     )
     return _Act(_state(SwitchState.OFF), "The agent is disabled.", question)
@@ -341,11 +291,13 @@ def _queue(status: AgentStatus, form: Mapping[str, str]) -> _Act:
 def _serve(status: AgentStatus, form: Mapping[str, str]) -> _Act:
     version = form.get("version", "")
     done = f"New conversations go to {f'version {version}' if version else 'the version that the host chooses'}."
-    question = None
-    if any(not one.workers for one in _list_named(status, version)):
+    question, named = None, _list_named(status, version)
+    if named:
+        idle = f"No live worker has version {version}. New conversations wait until one does."
         question = Question(
-            title=f"Let a version without workers serve {status.agent.name}?",
-            text=f"No live worker has version {version}. New conversations wait until one does.",
+            title=f"Let version {version} serve {status.agent.name}?",
+            text=f"All new conversations go to version {version} at once. Conversations that have begun stay with their versions.",
+            warnings=[idle for one in named if not one.workers],
             verb="Let it serve",
             back=_page(status.agent.slug),
         )
@@ -367,10 +319,21 @@ def _canary(status: AgentStatus, form: Mapping[str, str]) -> _Act:
 
 
 def _roll_back(status: AgentStatus, form: Mapping[str, str]) -> _Act:
-    done = "The canary has ended." if status.switch.canary else "The version before serves again."
+    switch, question = status.switch, None
+    done = "The canary has ended." if switch.canary else "The version before serves again."
+    if switch.canary or switch.version_before is not None:
+        before = switch.version_before or "that the host chooses"
+        what = "the canary ends" if switch.canary else f"the version {before} gets them"
+        question = Question(
+            title=f"Roll back {status.agent.name}?",
+            text=f"New conversations are affected at once: {what}. Conversations that have begun stay with their versions.",
+            verb="Roll back",
+            back=_page(status.agent.slug),
+        )
     return _Act(
         lambda slug, reason: switches.roll_back(slug, reason, seen=form.get("seen")),
         f"{done} Conversations stay with their versions.",
+        question,
     )
 
 

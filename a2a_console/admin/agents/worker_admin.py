@@ -18,17 +18,10 @@ from a2a_tasks.agents import registry
 from a2a_tasks.models import Run, Worker
 from a2a_tasks.store import workers
 
-__all__ = ["WorkerAdmin", "state_of"]
+__all__ = ["WorkerAdmin"]
 
 #: The largest number of runs on the page of a process.
 HELD = 100
-
-
-def state_of(process: workers.Seen) -> str:
-    """Return the state of a process: alive, draining, dead or replaced (dead, and another has begun in its place)."""
-    if not process.alive:
-        return "replaced" if process.replaced else "dead"
-    return "draining" if process.worker.draining else "alive"
 
 
 @admin.register(Worker, site=site)
@@ -56,14 +49,14 @@ class WorkerAdmin(HostWideAdmin[Worker]):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show all processes on one page: they are few."""
+        """Show the processes on one page: few live, and the store limits the others."""
         self._check_view(request)
         seen = workers.list_seen()
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "Workers",
-            "workers": [(one, state_of(one), duration(one.silence)) for one in seen],
+            "workers": [(one, one.state, duration(one.silence)) for one in seen],
             "alive": sum(one.alive for one in seen),
             "queues": workers.count_serving(registry.queues_in_use(), seen),
             "patience": duration(workers.patience()),
@@ -85,7 +78,7 @@ class WorkerAdmin(HostWideAdmin[Worker]):
         context.update(held=runs[:HELD], more=len(runs) > HELD, shows=shows)
         return super().render_change_form(request, context, *args, **kwargs)
 
-    state = column("state", lambda row: badge(state_of(_read_seen(row))))
+    state = column("state", lambda row: badge(_read_seen(row).state))
     queue_names = column("queues", lambda row: ", ".join(row.queues))
     agent_names = column(
         "agents",
@@ -96,11 +89,10 @@ class WorkerAdmin(HostWideAdmin[Worker]):
     started = column("began", lambda row: moment(row.started_at))
 
 
-def _read_seen(row: Worker) -> workers.Seen:
+def _read_seen(row: Worker) -> workers.WorkerStatus:
     """Return the row with the time since its last heartbeat, by the database's clock. The row caches the answer."""
-    found: workers.Seen | None = getattr(row, "_told", None)
+    found: workers.WorkerStatus | None = getattr(row, "_told", None)
     if found is None:
-        found = next((one for one in workers.list_seen() if one.worker.pk == row.pk), None)
-        found = found or workers.Seen(row, workers.patience())
+        found = workers.look_at(row)
         row._told = found  # type: ignore[attr-defined]  # noqa: SLF001 - a cache on the row
     return found

@@ -11,7 +11,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern
 from django.utils.decorators import method_decorator
 from django.utils.text import Truncator
 
@@ -21,7 +20,7 @@ from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.filters import CreatedFilter, NewestAgentFilter
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
-from a2a_console.admin.widgets.staff import may_view, own_urls
+from a2a_console.admin.widgets.staff import may_view
 from a2a_console.site import site
 from a2a_console.times import moment
 from a2a_tasks.models import Context, Task
@@ -41,6 +40,7 @@ class ContextAdmin(ReadOnlyAdmin[Context]):
     search_fields = ("public_id",)
     search_help_text = "A context id, complete."
     fields = ("agent", "caller", "tenant", "created", "updated")
+    own_views = ("<int:object_id>/conversation/",)
     change_form_template = "admin/a2a_tasks/context/page.html"
 
     def get_search_results(
@@ -70,24 +70,15 @@ class ContextAdmin(ReadOnlyAdmin[Context]):
         context = self.get_object(request, object_id)
         if not self.has_view_permission(request, context) or not may_view(request, Task):
             raise PermissionDenied
-        all_markdown = "markdown" in request.GET
-        before = request.GET.get("before", "")
-        page = conversation(context, before, all_markdown=all_markdown)
         shown = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "Conversation",
             "subtitle": context.public_id,
             "original": context,
-            "conversation": page,
-            "all_markdown": all_markdown,
+            "conversation": conversation(context, request.GET.get("before", "")),
         }
         return TemplateResponse(request, "admin/a2a_tasks/context/conversation.html", shown)
-
-    def get_urls(self) -> list[URLPattern]:
-        """Put the URL of the conversation before Django's own, the last of which matches every path."""
-        views = {"<int:object_id>/conversation/": self.conversation_view}
-        return [*own_urls(self, views), *super().get_urls()]
 
     short_id = column("context id", lambda row: Truncator(row.public_id).chars(40))
     caller = column("owner", lambda row: principals.link_of(row, row.owner))

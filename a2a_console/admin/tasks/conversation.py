@@ -1,4 +1,4 @@
-"""The conversation of a context: messages and artifacts, task after task, in pages from the end.
+"""The conversation of a context, or of one task: messages and artifacts, task after task, in pages from the end.
 
 It holds the messages, the questions of the agent before the client's next message, and the status message of each
 task. Messages about progress are in the timeline of the task.
@@ -14,28 +14,26 @@ from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from a2a_console.admin.tasks.timeline import NAME, WHOLE, WHOLES
-from a2a_console.admin.widgets.formatting import (
-    LIMIT,
-    escape_name,
-    format_body,
-    parse_body,
-    select_start,
-    size,
-)
+from a2a_console.admin.tasks.timeline import NAME, WHOLE, WHOLES, member
+from a2a_console.admin.widgets.formatting import escape_name, format_body, parse_body
 from a2a_console.admin.widgets.json_tree import Allowance
 from a2a_console.admin.widgets.parts import Reading, ShownPart, join_texts, read, render_parts
+from a2a_console.excerpts import LIMIT, select_start, size
 from a2a_console.site import page_url
 from a2a_tasks.models import Artifact, Context, Event, Message, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import Role, TaskState
 
-__all__ = ["ConversationPage", "conversation"]
+__all__ = ["Chapter", "ConversationPage", "conversation", "read_chapter"]
 
 #: The largest number of tasks that a conversation is read from: those that changed last.
 TASKS = 500
 #: The largest numbers of messages and of artifacts on one page.
 MESSAGES, ARTIFACTS = 60, 60
+#: The newest events in which pieces of an artifact that grows are looked for.
+PIECES = 200
+#: Most artifacts of a page that are shown while they grow.
+GROWING = 3
 
 
 class Position(NamedTuple):
@@ -46,7 +44,7 @@ class Position(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class ConversationEntry:
     """One entry of a conversation: a message or an artifact."""
 
     #: client or agent
@@ -57,6 +55,8 @@ class Said:
     number: int = 0
     parts: Sequence[ShownPart]
     is_too_long: bool = False
+    #: True for an artifact that is still being written.
+    grows: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,9 @@ class Chapter:
 
     task: Task
     state: str
-    said: Sequence[Said]
+    said: Sequence[ConversationEntry]
+    #: True if the task has older messages, which are not here.
+    has_earlier: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,15 @@ class ConversationPage:
     most_tasks: int = TASKS
 
 
-def conversation(context: Context, before: str, *, all_markdown: bool) -> ConversationPage:
+def read_chapter(task: Task) -> Chapter:
+    """Return the end of the conversation of one task."""
+    rows = _messages([task.pk], None)
+    said = _Page(rows[:MESSAGES][::-1], None).read_messages().get(task.pk, [])
+    has_earlier = len(rows) > MESSAGES
+    return Chapter(task=task, state=TaskState(task.state).word, said=said, has_earlier=has_earlier)
+
+
+def conversation(context: Context, before: str) -> ConversationPage:
     """Return the page that ends before this place (`task.number`); the last page if it is empty."""
     columns = ("public_id", "state", "status_at", "created_at")
     newest = Task.objects.filter(context=context).order_by("-status_at", "-pk").only(*columns)
@@ -90,7 +100,7 @@ def conversation(context: Context, before: str, *, all_markdown: bool) -> Conver
     tasks = {task.pk: task for task in found[:TASKS]}
     place = _place(before)
     rows = _messages(tasks, place)
-    page = _Page(rows[:MESSAGES][::-1], place, all_markdown=all_markdown)
+    page = _Page(rows[:MESSAGES][::-1], place)
     chapters = [
         Chapter(task=tasks[key], state=TaskState(tasks[key].state).word, said=said)
         for key, said in page.read_messages().items()
@@ -133,14 +143,13 @@ class _Page:
 
     rows: Sequence[Mapping[str, Any]]
     place: Position | None
-    all_markdown: bool = field(kw_only=True)
     allowance: Allowance = field(default_factory=Allowance, kw_only=True)
 
-    def read_messages(self) -> Mapping[int, list[Said]]:
+    def read_messages(self) -> Mapping[int, list[ConversationEntry]]:
         """Return the entries by task."""
         whole = _whole(Message.objects.all(), self.rows)
         questions = self._questions()
-        messages: dict[int, list[Said]] = defaultdict(list)
+        messages: dict[int, list[ConversationEntry]] = defaultdict(list)
         for row in self.rows:
             key = Position(row["task_id"], row["number"])
             messages[key.task] += questions.get(key, [])
@@ -152,13 +161,15 @@ class _Page:
             messages[task].append(message)
         return messages
 
-    def _make_message(self, row: Mapping[str, Any], where: str, whole: Any) -> Said:
+    def _make_message(self, row: Mapping[str, Any], where: str, whole: Any) -> ConversationEntry:
         body = format_body(row["head"], row["length"])
         document = whole if whole is not None else body.document if body else None
-        if isinstance(document, dict) and isinstance(document.get("status"), dict):
-            document = document["status"].get("message")
-        return Said(
-            who="client" if row.get("role") == Role.USER else "agent",
+        document = member(member(document, "status"), "message") or document
+        is_client = row.get("role") == Role.USER
+        if not is_client and isinstance(parts := member(document, "parts"), list):
+            document = {"parts": [{"text": ""} if _is_form(part) else part for part in parts]}
+        return ConversationEntry(
+            who="client" if is_client else "agent",
             at=row["created_at"],
             number=row["number"],
             parts=self._parts(row["task_id"], document, where),
@@ -167,11 +178,11 @@ class _Page:
 
     def _parts(self, task: int, holder: Any, where: str) -> Sequence[ShownPart]:
         base = page_url("a2a_tasks_task_change", task).removesuffix("change/")
-        reading = Reading(base=base, all_markdown=self.all_markdown, allowance=self.allowance)
+        reading = Reading(base=base, all_markdown=True, allowance=self.allowance)
         make = join_texts if where.startswith("artifact/") else render_parts
         return make(read(holder, where, reading), reading)
 
-    def _questions(self) -> Mapping[Position, list[Said]]:
+    def _questions(self) -> Mapping[Position, list[ConversationEntry]]:
         """Return the question of the agent just before a message of the client, by that message.
 
         Questions in the history are left out: they are messages of the page already. Tasks that were answered before
@@ -197,7 +208,7 @@ class _Page:
             if one.parts or one.is_too_long
         }
 
-    def _results(self, tasks: Sequence[int]) -> Iterable[tuple[int, Said]]:
+    def _results(self, tasks: Sequence[int]) -> Iterable[tuple[int, ConversationEntry]]:
         """Yield the artifacts of the tasks."""
         rows = list(
             Artifact.objects.filter(task_id__in=tasks)
@@ -208,18 +219,26 @@ class _Page:
             .values("task_id", "position", "name", "first_event", "head", "length")[:ARTIFACTS]
         )
         whole = _whole(Artifact.objects.all(), rows, "position")
+        growing = [row for row in rows if not row["length"]][-GROWING:]
         for row in rows:
             task, position = row["task_id"], row["position"]
             body = format_body(row["head"], row["length"])
             document = whole.get(Position(task, position), body.document if body else None)
+            grows = row in growing
+            if grows:
+                document = {"parts": _read_growing(task, row["name"], row["first_event"])}
             parts = self._parts(task, document, f"artifact/{position}")
-            name, number = escape_name(row["name"], NAME), row["first_event"]
-            yield (
-                task,
-                Said(who="agent", name=name, number=number, parts=parts, is_too_long=not parts),
+            entry = ConversationEntry(
+                who="agent",
+                name=escape_name(row["name"], NAME),
+                number=row["first_event"],
+                parts=parts,
+                is_too_long=not parts,
+                grows=grows,
             )
+            yield task, entry
 
-    def _standings(self, tasks: Sequence[int]) -> Iterable[tuple[int, Said]]:
+    def _standings(self, tasks: Sequence[int]) -> Iterable[tuple[int, ConversationEntry]]:
         """Yield the status messages of the tasks."""
         rows = (
             Task.objects.filter(pk__in=tasks)
@@ -230,6 +249,29 @@ class _Page:
         for row in rows:
             about = {"task_id": row["pk"], "number": 0, "created_at": row["status_at"]}
             yield row["pk"], self._make_message({**row, **about}, "status/0", None)
+
+
+def _is_form(part: Any) -> bool:
+    """Return whether the part is the form of a question, which is a form on the page."""
+    return isinstance(member(member(part, "data"), "form"), dict)
+
+
+def _read_growing(task: int, name: str, first: int) -> list[Any]:
+    """Return the last parts of an artifact that is still being written, whose pieces are in the events."""
+    rows = Event.objects.filter(task_id=task, number__gte=first).order_by("-number")
+    bodies = rows.values_list(select_start("body"), flat=True)[:PIECES]
+    found: list[Any] = []
+    for body in reversed(bodies):
+        artifact = member(parse_body(body), "artifact")
+        parts = member(artifact, "parts")
+        if isinstance(parts, list) and member(artifact, "artifactId") == name:
+            for part in parts:
+                text, more = (member(each, "text") for each in (found[-1] if found else None, part))
+                if isinstance(text, str) and isinstance(more, str):
+                    found[-1] = {**found[-1], "text": text + more}
+                else:
+                    found.append(part)
+    return found
 
 
 def _whole(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -15,21 +15,24 @@ from django.utils import timezone
 
 from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.excerpt import text_of
-from a2a_console.admin.widgets.formatting import format_body, select_start, size
+from a2a_console.admin.widgets.formatting import format_body
+from a2a_console.excerpts import select_start, size
 from a2a_console.queue.form_fields import FormField, list_fields, read_form
 from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
+from a2a_console.search.task_record import openings
 from a2a_console.staff import name_lookup, within
 from a2a_console.times import duration, moment
 from a2a_tasks.models import Assignment, HandedSecret, Task
 from a2a_tasks.protocol.forms import FORM
 from a2a_tasks.protocol.values import TaskState
 
-__all__ = ["WHO", "InboxQuery", "InboxRow", "InboxPage", "line", "page"]
+__all__ = ["WHO", "InboxQuery", "InboxRow", "InboxPage", "line", "list_lines", "page", "read_key"]
 
 #: Tasks on one page; each has a form.
 LINES = 25
 #: The largest number of characters of a question whose form is shown.
 LONGEST = 100_000
+LONGEST_KEY = 19
 WHO = {"all": "all", "mine": "assigned to me", "free": "unassigned"}
 _User = AbstractBaseUser | AnonymousUser
 
@@ -42,6 +45,8 @@ class InboxQuery:
     agent: str = ""
     kind: str = ""
     place: QueuePlace | None = None
+    #: The key of the task that is open; 0 = the first.
+    task: int = 0
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> InboxQuery:
@@ -52,6 +57,7 @@ class InboxQuery:
             agent=query.get("agent", "")[:64],
             kind=kind if kind in KINDS else "",
             place=_place(query.get("after", "")),
+            task=read_key(query.get("task", "")),
         )
 
     def query(self, **changes: str) -> str:
@@ -70,6 +76,11 @@ class InboxQuery:
         if self.who == "mine":
             return rows.filter(assignment__user=user.pk)
         return rows.filter(assignment__isnull=True) if self.who == "free" else rows
+
+
+def read_key(text: str) -> int:
+    """Return a primary key; 0 for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < LONGEST_KEY else 0
 
 
 def _place(text: str) -> QueuePlace | None:
@@ -94,6 +105,8 @@ class InboxRow:
     secret: HandedSecret | None
     #: The name of the caller that owns the task; empty = the caller has no name.
     caller: str = ""
+    #: The beginning of the request.
+    title: str = ""
     #: The form of the question; None = it has none.
     form: Mapping[str, Any] | None = None
     #: The values that were posted before.
@@ -108,6 +121,17 @@ class InboxRow:
     def fields(self) -> list[FormField]:
         """The fields of the form; none if there is none."""
         return list_fields(self.form, self.given) if self.form else []
+
+    @property
+    def approval(self) -> FormField | None:
+        """The field that alone is required, and is answered by yes or no; None = the form has none."""
+        required = [one for one in self.fields if one.required]
+        return required[0] if [one.kind for one in required] == ["yes-no"] else None
+
+    def asks_as(self, other: InboxRow) -> bool:
+        """Return whether one answer fits both, because they have the same agent and form; without a form, the same text."""
+        texts = self.form is not None or self.text == other.text
+        return texts and (self.task.agent, self.form) == (other.task.agent, other.form)
 
     @property
     def text(self) -> str | None:
@@ -159,6 +183,10 @@ class InboxPage:
 
     lines: list[InboxRow]
     following: str
+    #: The row that is open, with its answer; None = nothing waits.
+    chosen: InboxRow | None
+    #: The key of the task that follows it; empty = none.
+    then: str
 
 
 def _lines(rows: QuerySet[Task]) -> QuerySet[Task]:
@@ -179,19 +207,33 @@ def _principal(task: Task) -> str:
     return task.maker or task.owner
 
 
-def _line(task: Task, names: Mapping[str, str], given: Mapping[str, str] | None = None) -> InboxRow:
+def _make_line(
+    task: Task,
+    names: Mapping[str, str],
+    titles: Mapping[int, str],
+    given: Mapping[str, str] | None = None,
+) -> InboxRow:
     row: Any = task
-    body = format_body(row.said, row.length)
-    text = "" if body is None else (text_of(body.document) if not body.is_cut else None)
+    form, body = read_form(row.asked), format_body(row.said, row.length)
+    text = "" if body is None else (_read_text(body.document, form) if not body.is_cut else None)
     return InboxRow(
         task=task,
         said=text,
         assignment=getattr(task, "assignment", None),
         secret=getattr(task, "handed_secret", None),
         caller=names.get(_principal(task), ""),
-        form=read_form(row.asked),
+        title=titles.get(task.pk, "") or task.public_id,
+        form=form,
         given=given or {},
     )
+
+
+def _read_text(message: Any, form: Mapping[str, Any] | None) -> str:
+    """Return the text of a question. Its form is shown as fields, and not named."""
+    if form is not None and isinstance(message, dict):
+        parts = [part for part in message.get("parts", ()) if "data" not in part]
+        message = message | {"parts": parts}
+    return text_of(message)
 
 
 def page(filters: InboxQuery, user: _User) -> InboxPage:
@@ -202,15 +244,35 @@ def page(filters: InboxQuery, user: _User) -> InboxPage:
     found = list(_lines(rows)[: LINES + 1])
     more = len(found) > LINES
     last = found[LINES - 1] if more else None
-    names = principals.names({_principal(task) for task in found[:LINES]})
+    lines = _make_lines(found[:LINES])
     place = {"after": f"{last.status_at.isoformat()}_{last.pk}"} if last else {}
+    keys = [one.task.pk for one in lines]
+    chosen = lines[keys.index(filters.task)] if filters.task in keys else None
+    if chosen is None and filters.task:
+        chosen = next(iter(_make_lines(_lines(filters.rows(user).filter(pk=filters.task)))), None)
+    chosen = chosen or (lines[0] if lines else None)
+    at = keys.index(chosen.task.pk) if chosen and chosen.task.pk in keys else -1
+    after_it = keys[at + 1 : at + 2]
     return InboxPage(
-        lines=[_line(task, names) for task in found[:LINES]],
+        lines=lines,
         following=filters.query(**place) if place else "",
+        chosen=chosen,
+        then=str(after_it[0]) if after_it else "",
     )
 
 
 def line(task: int, given: Mapping[str, str] | None = None) -> InboxRow | None:
     """Return the row of one task, waiting or not, with posted values; None if the task is gone."""
-    found = _lines(Task.objects.filter(pk=task)).first()
-    return _line(found, principals.names([_principal(found)]), given) if found else None
+    return next(iter(list_lines([task], given)), None)
+
+
+def list_lines(tasks: Collection[int], given: Mapping[str, str] | None = None) -> list[InboxRow]:
+    """Return the rows of these tasks, waiting or not, with posted values."""
+    return _make_lines(_lines(Task.objects.filter(pk__in=tasks).order_by("status_at", "pk")), given)
+
+
+def _make_lines(tasks: Iterable[Task], given: Mapping[str, str] | None = None) -> list[InboxRow]:
+    found = list(tasks)
+    names = principals.names({_principal(task) for task in found})
+    titles = openings([task.pk for task in found])
+    return [_make_line(task, names, titles, given) for task in found]

@@ -9,7 +9,8 @@ from typing import Any
 
 from django.db.models import QuerySet, Sum
 
-from a2a_console.admin.widgets.formatting import sendable, size
+from a2a_console.admin.widgets.formatting import sendable
+from a2a_console.excerpts import size
 from a2a_console.site import page_url
 from a2a_tasks.models import Artifact, Event, Message, Task
 from a2a_tasks.protocol.dialects import CLASSES, DIALECTS, Dialect

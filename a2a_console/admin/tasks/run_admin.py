@@ -14,14 +14,9 @@ from django.utils.text import Truncator
 
 from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.filters import CreatedFilter, RunStatusFilter
-from a2a_console.admin.widgets.formatting import (
-    FormattedBody,
-    format_body,
-    select_end,
-    select_start,
-    size,
-)
+from a2a_console.admin.widgets.formatting import FormattedBody, format_body
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.excerpts import select_end, select_start, size
 from a2a_console.site import page_url, site
 from a2a_console.staff import may_see_traces, tenants_of, within
 from a2a_console.times import duration, moment
@@ -112,7 +107,7 @@ class RunAdmin(ReadOnlyAdmin[Run]):
         label = Truncator(run.task.public_id).chars(40)
         return format_html('<a class="a2a-id" href="{}">{}</a>', url, label)
 
-    @admin.display(description="lasted")
+    @admin.display(description="duration")
     def lasted(self, run: Run) -> str:
         """Show how long the run took, or has taken so far."""
         if run.started_at is None:

@@ -17,25 +17,23 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from a2a_console.admin.webhooks.task_lines import attempts
-from a2a_console.admin.widgets.formatting import (
-    FormattedBody,
-    escape_name,
-    format_body,
-    select_end,
-    select_start,
-    size,
-)
+from a2a_console.admin.widgets.formatting import FormattedBody, escape_name, format_body
 from a2a_console.admin.widgets.lines import MAX_COUNT, LineSpan, TimelineLine
 from a2a_console.admin.widgets.staff import may_view
+from a2a_console.excerpts import select_end, select_start, size
 from a2a_console.staff import may_see_traces, tenants_of
 from a2a_console.times import duration, moment
 from a2a_tasks.models import AuditEntry, Run, RunStatus, Step, Task
 from a2a_tasks.store import audit, run_lines
+from a2a_tasks.store.segments import DIED, find_last_begin, read_segments
 
-__all__ = ["SOURCES", "describe_holder", "lines_of"]
+__all__ = ["SOURCES", "STEP", "Source", "describe_holder", "lines_of"]
 
 #: The line that the store writes about an attempt that ended without its run (store/runs.py).
-DEATH = re.compile(r"^Attempt (\d+) on (.*) (?:died: (.*)\.|was stopped with its process\.)$", re.M)
+DEATH = re.compile(
+    r"^Attempt (\d+) on ((?:(?! died: | was stopped ).)*+) (?:died: (.*)\.|was stopped with its process\.)$",
+    re.M,
+)
 LEASE_ENDED = "its lease ended at "
 #: A run that waited less than this has one line in the timeline, not one for queued and one for started.
 AT_ONCE = timedelta(seconds=1)
@@ -78,12 +76,19 @@ def runs(request: HttpRequest, span: LineSpan) -> Iterator[TimelineLine]:
 
 def _turns(run: Run, *, traced: bool) -> Iterator[TimelineLine]:
     """Yield all changes of a run, in order."""
-    started = run.started_at
-    if started is None or started - run.created_at > AT_ONCE:
+    ended, started = read_segments(run.past), find_last_begin(run)
+    first = ended[0].began if ended else started
+    if first is None or first - run.created_at > AT_ONCE:
         says = f"in {run.queue} for event {run.input_number}"
         yield _turn(run, run.created_at, "queued", says)
-    yield from _deaths(run)
-    if started is not None and (run.status != RunStatus.QUEUED or run.is_parked):
+    yield from _deaths(run, {each.attempt: each.ended for each in ended if each.how == DIED})
+    for past in ended:
+        where = f"attempt {past.attempt} on {escape_name(past.worker)}"
+        yield _turn(run, past.began, "started", where)
+        if past.how != DIED:  # a death has its line already
+            step = f" in the step {escape_name(past.step)}" if past.step else ""
+            yield _turn(run, past.ended, past.how, f"{where}{step}")
+    if started is not None:
         # The header shows the holder of the lease: this line stays on a page that follows the task.
         yield _turn(run, started, "started", f"attempt {run.attempt} on {run.worker}")
     if run.ended_at is not None:
@@ -105,14 +110,14 @@ def describe_holder(run: Run) -> str:
     return f"· lease renews by {until}"
 
 
-def _deaths(run: Run) -> Iterator[TimelineLine]:
-    """Yield the attempts that died. One whose lease ran out has its own moment; the others have the moment at which
-    the next attempt began or the run ended.
+def _deaths(run: Run, ends: Mapping[int, datetime]) -> Iterator[TimelineLine]:
+    """Yield the attempts that died, with the ends that are known. Of tasks of earlier releases that is the end of a
+    lease that ran out; the others have the moment at which the next attempt began or the run ended.
     """
     next_began = run.started_at or run.created_at
     for number, worker, how in DEATH.findall(getattr(run, "tail", ""))[-DEATHS:]:
         is_last = int(number) >= run.attempt
-        at = run.ended_at if is_last and run.ended_at else next_began
+        at = ends.get(int(number)) or (run.ended_at if is_last and run.ended_at else next_began)
         if how.startswith(LEASE_ENDED):
             with contextlib.suppress(ValueError):
                 at = datetime.fromisoformat(how.removeprefix(LEASE_ENDED))
@@ -121,14 +126,17 @@ def _deaths(run: Run) -> Iterator[TimelineLine]:
 
 
 def _make_end(run: Run, at: datetime, *, traced: bool) -> TimelineLine:
-    took = f" after {duration(at - run.started_at)}" if run.started_at else ""
+    begun, past = find_last_begin(run), read_segments(run.past)
+    work = [each.ended - each.began for each in past] + ([at - begun] if begun else [])
+    attempt = run.attempt or (past[-1].attempt if past else 0)
+    took = f" after {duration(sum(work, timedelta()))} of work" if work else ""
     length: int = getattr(run, "length", 0)
     tail: str = getattr(run, "tail", "")
     is_more = tail if run.status != RunStatus.ENDED else DEATH.sub("", tail).strip()
     turn = TurnSource(
         run=run,
         word=run.status,
-        says=f"attempt {run.attempt}{took}" if run.attempt else "never started",
+        says=f"attempt {attempt}{took}" if attempt else "never started",
         # The deaths of other attempts have lines of their own. A run that ended well may have no other text.
         trace=FormattedBody(text=tail, size=length) if is_more and traced else None,
     )
@@ -146,7 +154,8 @@ def steps(request: HttpRequest, span: LineSpan) -> Iterator[TimelineLine]:
         .order_by("-input_number", "-created_at", "-name")[: MAX_COUNT + 1]
     )
     for step in reversed(rows):
-        content = {"step": step, "body": format_body(step.head, step.length)}
+        took = "" if step.seconds is None else duration(timedelta(seconds=step.seconds))
+        content = {"step": step, "took": took, "body": format_body(step.head, step.length)}
         yield TimelineLine(at=step.created_at, template=STEP, content=content)
 
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import uuid
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, cast
 
+import msgspec
+from asgiref.sync import async_to_sync
 from csp.constants import SELF
 from csp.decorators import csp_update
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
+from django.contrib.admin.views.main import SEARCH_VAR
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.core.files.storage import storages
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
-from django.template.defaultfilters import pluralize
+from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
@@ -31,38 +35,53 @@ from django.utils.text import Truncator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from a2a_console.admin.tasks import bulk, raw_json, timeline, timeline_page
-from a2a_console.admin.tasks.cancelling import Outcome, cancel
-from a2a_console.admin.tasks.export import stream_export
-from a2a_console.admin.tasks.header import header
-from a2a_console.admin.tasks.task_filters import FILTERS
-from a2a_console.admin.tasks.task_list import TaskChangeList
-from a2a_console.admin.webhooks.task_section import webhooks
+from a2a_console.admin.tasks import raw_json, task_page, timeline
+from a2a_console.admin.tasks.task_filters import (
+    OFFERED,
+    UnknownFilter,
+    read_selection,
+    split_line,
+)
+from a2a_console.admin.tasks.task_list import COLUMNS, TaskChangeList, find_neighbours
 from a2a_console.admin.widgets import principals
-from a2a_console.admin.widgets.columns import column
+from a2a_console.admin.widgets.columns import ago, column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
+from a2a_console.admin.widgets.formatting import escape_name
 from a2a_console.admin.widgets.inert import part_of, send_file
-from a2a_console.admin.widgets.paging import AtLeast
-from a2a_console.admin.widgets.parts import Reading
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
-from a2a_console.rerun.run_again import MAX_NONCE_LENGTH, Again
+from a2a_console.bulk import actions as bulk
+from a2a_console.bulk import jobs
+from a2a_console.bulk.export import stream_export
+from a2a_console.rerun.run_again import MAX_NONCE_LENGTH, CannotRunAgain, run_again
+from a2a_console.search.bounded_rows import COUNTED
 from a2a_console.search.selection import Selection
 from a2a_console.site import page_url, site
 from a2a_console.times import duration, moment
+from a2a_tasks.agents import registry
 from a2a_tasks.audit import Action
-from a2a_tasks.models import LONG_COLUMNS, AuditEntry, Message, StoredFile, Task
-from a2a_tasks.protocol.dialects import Dialect
-from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
+from a2a_tasks.models import LONG_COLUMNS, SavedView, StoredFile, Task
+from a2a_tasks.operations import cancel_task
+from a2a_tasks.protocol.errors import Overloaded, TaskNotCancelable, TaskNotFound
+from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import audit, event_log
+from a2a_tasks.store import audit
 from a2a_tasks.store.files import STORAGE
 
 __all__ = ["TaskAdmin"]
 
-#: The largest number of new tasks that a message names.
-NAMED = 3
-#: The largest number of repetitions on the page of a task.
-RELATED = 20
+#: Columns to choose, by their names in the address.
+MORE = {
+    "id": "id_cell",
+    "context": "context_link",
+    "exact": "exact",
+    "events": "last_event",
+    "protocol": "origin_dialect",
+    "transport": "origin_binding",
+}
+#: The largest number of new tasks that is told, and of keys that are searched for them.
+NEWS, NEWS_READ = 100, 10_000
+#: The largest number of views of a user, and the longest name and query of one.
+VIEWS, VIEW_NAME, VIEW_LENGTH = 50, 60, 2_000
 _CHECKBOX = (
     '<input type="checkbox" name="{}" value="{}" class="action-select"'
     ' aria-label="Select this object for an action - {}">'
@@ -73,53 +92,16 @@ _CHECKBOX = (
 class TaskAdmin(ReadOnlyAdmin[Task]):
     """The list and the page of tasks."""
 
-    list_display = (
-        "short_id",
-        "opening_cut",
-        "state_badge",
-        "agent_and_owner",
-        "created_and_lasted",
-        "context_link",
-    )
-    list_filter = FILTERS
+    list_display = ("asked", "state_badge", "agent_cut", "who", "why", "took", "when")
     list_select_related = ("context",)
     search_fields = ("public_id",)
-    search_help_text = (
-        "A task id or how it begins, the id of a context, #number, or words of the first message."
-    )
     actions = ("cancel_selected", "run_again_selected")
     change_list_template = "admin/a2a_tasks/task/list.html"
-    change_form_template = "admin/a2a_tasks/task/page.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Task]:
         """Return the tasks without their bodies; the page reads these in slices."""
         rows = super().get_queryset(request).select_related("context")
         return rows.defer(*LONG_COLUMNS)
-
-    def get_fieldsets(self, request: HttpRequest, obj: Task | None = None) -> Any:
-        """Return no fields: the header shows them, and is updated."""
-        return []
-
-    @method_decorator(csp_update({"media-src": [SELF]}))
-    def change_view(
-        self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        """Show the page of a task, which may hold audio. The public id in the URL redirects to the page."""
-        if object_id.isascii() and object_id.isdigit():
-            return super().change_view(request, object_id, *args, **kwargs)
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        name = unquote(object_id)
-        # Two owners may have chosen the same id.
-        found = list(
-            self.get_queryset(request).filter(public_id=name).values_list("pk", flat=True)[:2]
-        )
-        if not found:
-            raise Http404
-        if len(found) > 1:
-            query = urlencode({"q": name})
-            return HttpResponseRedirect(f"{page_url('a2a_tasks_task_changelist')}?{query}")
-        return HttpResponseRedirect(page_url("a2a_tasks_task_change", *found))
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Task], search_term: str
@@ -132,9 +114,69 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list with links to exports, and with the selection of tasks on all pages."""
-        ours = {"export_forms": [("csv", "CSV"), ("jsonl", "JSON")], "at_once": f"{bulk.AT_ONCE:,}"}
-        return super().changelist_view(request, {**(extra_context or {}), **ours})
+        """Show the list. Filters in the search line go into the address; an unknown one finds nothing (400)."""
+        found, rest = split_line(request.GET.get(SEARCH_VAR, ""))
+        if request.method == "GET" and found:
+            query = request.GET.copy()
+            for name in TaskChangeList.CURSORS:
+                query.pop(name, None)
+            for name, value in {**found, SEARCH_VAR: rest}.items():
+                query[name] = value
+            return HttpResponseRedirect(f"?{query.urlencode()}")
+        ours = {
+            "export_forms": [("csv", "CSV"), ("jsonl", "JSON")],
+            "offered": OFFERED,
+            "first_agent": next((agent.slug for agent in registry.agents()), ""),
+            "columns": [(name, name in request.GET.getlist(COLUMNS)) for name in MORE],
+            "views": SavedView.objects.filter(user=request.user.pk).order_by("name")[:VIEWS],
+        }
+        answer = super().changelist_view(request, {**(extra_context or {}), **ours})
+        shown = getattr(answer, "context_data", None) or {}
+        if "cl" in shown and shown["cl"].fault:
+            answer.status_code = HTTPStatus.BAD_REQUEST
+        return answer
+
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        """Return the columns, with those that the user has chosen."""
+        chosen = request.GET.getlist(COLUMNS)
+        return [*self.list_display, *(shown for name, shown in MORE.items() if name in chosen)]
+
+    @method_decorator(require_POST)
+    def views_view(self, request: HttpRequest) -> HttpResponse:
+        """Save the view of the list under a name for this user, or remove it."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        name = request.POST.get("name", "").replace("\0", "").strip()[:VIEW_NAME]
+        query = QueryDict(request.POST.get("query", "")).urlencode()
+        mine: Any = SavedView.objects.filter(user=request.user.pk)
+        with transaction.atomic():
+            if "remove" in request.POST:
+                mine.filter(name=name).delete()
+            elif name and len(query) <= VIEW_LENGTH and mine.count() < VIEWS:
+                mine.update_or_create(user=request.user, name=name, defaults={"query": query})
+            else:
+                self.message_user(request, "The view was not saved.", messages.ERROR)
+            audit.note(Action.VIEW_SAVE, name)
+        return HttpResponseRedirect(f"{page_url('a2a_tasks_task_changelist')}?{query}")
+
+    def news_view(self, request: HttpRequest) -> HttpResponse:
+        """Return how many tasks of the list are newer than its first page, as a link; 204 = none."""
+        if not (self.admin_site.has_permission(request) and self.has_view_permission(request)):
+            return _tell_gone(request)
+        try:
+            wanted = read_selection(request.GET)
+        except UnknownFilter:
+            return _tell_gone(request)
+        top = _number(request, "top")
+        rows = self.get_queryset(request).filter(pk__gt=top, pk__lte=top + NEWS_READ)
+        count = wanted.of(rows).order_by("pk").values("pk")[:NEWS].count()
+        if not count:
+            return HttpResponse(status=HTTPStatus.NO_CONTENT)
+        query = request.GET.copy()
+        query.pop("top", None)
+        more = "+" if count == NEWS else ""
+        link = '<a class="a2a-pill" href="?{}">{}{} new</a>'
+        return HttpResponse(format_html(link, query.urlencode(), count, more))
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[TaskChangeList]:
         """Return the list that pages by key."""
@@ -146,140 +188,122 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         """Show Django's checkbox without a widget and a template for each row: they took a sixth of the page's time."""
         return format_html(_CHECKBOX, ACTION_CHECKBOX_NAME, obj.pk, obj)
 
-    @admin.display(description="task id")
-    def short_id(self, task: Task) -> str:
-        """Show the id, cut: a client may have chosen it, with up to 256 characters."""
-        cut = Truncator(task.public_id).chars(40)
-        return format_html('<span title="{}">{}</span>', task.public_id, cut)
-
-    @admin.display(description="began with")
-    def opening_cut(self, task: Task) -> str:
-        """Show the first message on one line."""
+    @admin.display(description="request")
+    def asked(self, task: Task) -> str:
+        """Show the beginning of the first message; without one the id, which a client may have chosen."""
         opening = getattr(task, "opening", "")
-        return format_html('<span class="a2a-opening" title="{}">{}</span>', opening, opening)
+        shown = Truncator(opening).chars(task_page.TITLE) or escape_name(task.public_id, 40)
+        return format_html('<span title="{}">{}</span>', opening or task.public_id, shown)
 
     state_badge = column("state", lambda row: badge(TaskState(row.state).word))
 
-    @admin.display(description="context")
-    def context_link(self, task: Task) -> str:
-        """Link to the conversation."""
-        url = page_url("a2a_tasks_context_change", task.context_id)
-        name = task.context.public_id
-        return format_html('<a class="a2a-id" href="{}" title="{}">{}</a>', url, name, name)
+    @admin.display(description="agent")
+    def agent_cut(self, task: Task) -> str:
+        """Show the agent."""
+        return format_html('<span class="a2a-cut" title="{}">{}</span>', task.agent, task.agent)
 
-    @admin.display(description="agent, owner, tenant")
-    def agent_and_owner(self, task: Task) -> str:
-        """Show the agent, below it the caller who made the task, and below that the tenant."""
-        owner = task.maker or task.owner
-        cut = '<span class="a2a-cut" title="{}">{}</span>'
-        agent = format_html(cut, task.agent, task.agent)
-        if owner:
-            who = principals.link_to(owner, getattr(task, "caller_name", ""), "a2a-cut a2a-quiet")
-            agent = format_html("{}<br>{}", agent, who)
+    @admin.display(description="caller")
+    def who(self, task: Task) -> str:
+        """Link from the caller who made the task to all of its tasks; the tenant stands beside it."""
+        caller, tenant = task.maker or task.owner, ""
         if task.tenant:
-            below = format_html(
-                cut.replace("a2a-cut", "a2a-cut a2a-quiet"), task.tenant, task.tenant
-            )
-            agent = format_html("{}<br>{}", agent, below)
-        return agent
+            tenant = format_html(' <span class="a2a-cut a2a-quiet">{}</span>', task.tenant)
+        if not caller:
+            return format_html("anonymous{}", tenant)
+        link = principals.link_to(caller, getattr(task, "caller_name", ""), "a2a-cut")
+        return format_html("{}{}", link, tenant)
 
-    @admin.display(description="created, lasted")
-    def created_and_lasted(self, task: Task) -> str:
-        """Show the moment of creation, and below it how long the task took, or has taken so far."""
-        end = task.status_at if task.state in TERMINAL else timezone.now()
-        words = duration(end - task.created_at)
-        lasted = words if task.state in TERMINAL else f"{words} so far"
-        below = format_html('<span class="a2a-quiet">{}</span>', lasted)
-        return format_html("{}<br>{}", moment(task.created_at), below)
+    @admin.display(description="reason or result")
+    def why(self, task: Task) -> str:
+        """Show the error, the question, the reason or what was said last."""
+        text = getattr(task, "why", "")
+        return format_html('<span class="a2a-why" title="{}">{}</span>', text, text)
+
+    @admin.display(description="took")
+    def took(self, task: Task) -> str:
+        """Show how long the task took, or has taken so far."""
+        return duration(
+            (task.status_at if task.state in TERMINAL else timezone.now()) - task.created_at
+        )
+
+    when = column("created", lambda task: ago(task.created_at))
+    # columns to choose
+    id_cell = column("id", lambda task: _cut(task.public_id))
+    context_link = column("context", lambda task: _link_context(task))
+    exact = column("exact time", lambda task: moment(task.created_at))
 
     # -- the page
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    @method_decorator(csp_update({"media-src": [SELF]}))
+    def change_view(
+        self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show the task in slices, below an empty form."""
-        task: Task = context["original"]
-        reading = _make_reading(request, task)
-        window = timeline.Window.at(request.GET.get("from", ""), task.last_event)
-        story = timeline_page.read_story(request, task, window, reading)
-        context.update(
-            **self._top(request, task),
-            window=window,
-            begins=event_log.find_first_number(task.pk) or 1,
-            story=story,
-            tail=story.tail,
-            since=window.first,
-            reading=reading,
-            markdown_query="&markdown" if reading.all_markdown else "",
-            artifacts=timeline.artifacts(task.pk, reading),
-            files=timeline.files(task.pk),
-            notes=timeline.notes(task.pk),
-            webhooks=webhooks(request, task.pk),
-            related=_list_related(task),
-            rows_shown=timeline.ROWS,
-        )
-        return super().render_change_form(request, context, *args, **kwargs)
-
-    def _top(self, request: HttpRequest, task: Task) -> dict[str, Any]:
-        """Return the context of the header and its buttons."""
-        is_open = task.state not in TERMINAL
-        may_cancel = is_open and self.has_cancel_permission(request)
-        may_run = not is_open and self.has_run_again_permission(request)
-        # A second click sends the same nonce, so it starts no second task.
-        again = uuid.uuid4().hex if may_run else ""
-        may_answer = task.state in INTERRUPTED and request.user.has_perm("a2a_tasks.answer_task")
-        buttons = {"may_cancel": may_cancel, "may_answer": may_answer, "again": again}
-        return {"header": header(request, task), **buttons}
-
-    # -- updates of the page
-
-    def header_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Return the header if it has changed, else 204."""
-        task = self._find_followed(request, object_id)
+        """Show the page of a task, which may hold audio. The public id in the URL redirects to the page."""
+        if not self.has_view_permission(request) or request.method == "POST":
+            raise PermissionDenied
+        name = unquote(object_id)
+        is_key = name.isascii() and name.isdigit() and len(name) < 19  # noqa: PLR2004 - a key has no more
+        rows = self.get_queryset(request)
+        task = rows.filter(pk=int(name)).first() if is_key else None
         if task is None:
-            return _redirect_gone(request)
-        top = self._top(request, task)
-        if top["header"].mark == request.GET.get("mark"):
-            return HttpResponse(status=HTTPStatus.NO_CONTENT)
-        return render(request, "admin/a2a_tasks/task/header.html", {**top, "original": task})
-
-    def tail_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Return the lines after an event if they have changed, else 204. A page that has grown long is reloaded."""
-        task = self._find_followed(request, object_id)
-        if task is None:
-            return _redirect_gone(request)
-        after = min(_number(request, "after"), task.last_event)
-        since = _number(request, "since")
-        if task.last_event - since > timeline_page.LIVE:
-            return HttpResponse(headers={"HX-Refresh": "true"})
-        reading = _make_reading(request, task)
-        story, left_out = timeline_page.tail(request, task, after, reading)
-        if story.tail and not story.lines and story.tail.mark == request.GET.get("mark"):
-            return HttpResponse(status=HTTPStatus.NO_CONTENT)
-        lines = [*story.lines, *(story.tail.lines if story.tail else ())]
-        has_new = any(getattr(line.content, "kind", "") == "artifact" for line in lines)
+            return self.find_view(request, name)
         shown = {
-            "original": task,
-            "story": story,
-            "tail": story.tail,
-            "reading": reading,
-            "window": timeline.Window(first=since, last=task.last_event, end=task.last_event),
-            "artifacts": timeline.artifacts(task.pk, reading)
-            if has_new or not story.tail
-            else None,
-            "rows_shown": timeline.ROWS,
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": task_page.read_title(task),
+            "neighbours": find_neighbours(rows, task, request.GET.get(task_page.LIST, "")),
+            **self._read_top(request, task),
+            **task_page.read_tab(request, task),
         }
-        left = {"left_out": left_out, "left_from": after + 1, "since": since}
-        return render(request, "admin/a2a_tasks/task/tail_answer.html", {**shown, **left})
+        return TemplateResponse(request, "admin/a2a_tasks/task/page.html", shown)
 
-    def _find_followed(self, request: HttpRequest, object_id: str) -> Task | None:
-        """Return the task; None if it is gone or the user may not view it, so that the browser stops polling."""
+    def find_view(self, request: HttpRequest, public_id: str) -> HttpResponse:
+        """Redirect to the page of the task with this public id; to the list if two owners have chosen the same."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        tasks = self.get_queryset(request).filter(public_id=public_id)
+        found = list(tasks.values_list("pk", flat=True)[:2])
+        if not found:
+            raise Http404
+        if len(found) > 1:
+            query = urlencode({"q": public_id})
+            return HttpResponseRedirect(f"{page_url('a2a_tasks_task_changelist')}?{query}")
+        return HttpResponseRedirect(page_url("a2a_tasks_task_change", *found))
+
+    def _read_top(self, request: HttpRequest, task: Task) -> dict[str, Any]:
+        """Return the context of the upper part, with its buttons."""
+        is_open = task.state not in TERMINAL
+        may_run = not is_open and self.has_run_again_permission(request)
+        return {
+            **task_page.read_top(request, task),
+            "may_cancel": is_open and self.has_cancel_permission(request),
+            # A second click sends the same nonce, so it starts no second task.
+            "again": uuid.uuid4().hex if may_run else "",
+        }
+
+    def live_view(self, request: HttpRequest, object_id: str, part: str) -> HttpResponse:
+        """Return a part of the page as it is now: the upper one or the tab; 204 if the tab has not changed.
+
+        A browser whose user is signed out gets a notice instead of the login, and stops polling.
+        """
         if not self.admin_site.has_permission(request) or not self.has_view_permission(request):
-            return None
+            return _tell_gone(request)
         try:
-            return self.get_object(request, object_id)
+            task = self.get_object(request, object_id)
         except Http404:
-            return None
+            return _tell_gone(request)
+        if part == "top":
+            shown = self._read_top(request, task)
+            return render(request, "admin/a2a_tasks/task/top.html", shown)
+        shown = task_page.read_tab(request, task)
+        html = render_to_string("admin/a2a_tasks/task/tab.html", shown, request)
+        mark = hashlib.sha256(html.encode()).hexdigest()[:16]
+        if shown["follows"] and mark == request.GET.get("mark"):
+            return HttpResponse(status=HTTPStatus.NO_CONTENT)
+        poll = render_to_string(
+            "admin/a2a_tasks/task/poll.html", {**shown, "part": part, "mark": mark}
+        )
+        return HttpResponse(html + poll if shown["follows"] else html)
 
     # -- cancelling and running again
 
@@ -306,65 +330,52 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         return self._ask(request, queryset, bulk.AGAIN)
 
     def _ask(
-        self, request: HttpRequest, queryset: QuerySet[Task], deed: bulk.Deed
+        self, request: HttpRequest, queryset: QuerySet[Task], action: bulk.BulkAction
     ) -> HttpResponse | None:
-        plan = bulk.plan(deed, queryset.select_related(None).only("pk", "state", "agent"))
+        """Ask, with the tasks counted up to COUNTED. The form has the selection of the list, or the keys."""
+        rows = queryset.select_related(None).only("pk", "state", "agent")
+        plan = bulk.plan(action, rows, limit=COUNTED)
         if not plan.keys:
-            note = f"{plan.others} of the selected tasks {deed.impossible}."
+            note = f"{plan.others} of the selected tasks {action.impossible}."
             self.message_user(request, note, messages.WARNING)
             return None
+        across = request.POST.get("select_across") == "1"
+        choice = bulk.Choice(
+            selection=read_selection(request.GET) if across else Selection(),
+            keys=None if across else plan.keys,
+            found=len(plan.keys),
+            more=plan.more,
+        )
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": deed.title,
-            "deed": deed,
+            "title": action.title,
+            "action": action,
             "plan": plan,
-            "keys": ",".join(map(str, plan.keys)),
-            "at_once": bulk.AT_ONCE,
+            "found": f"{len(plan.keys):,}{'+' if plan.more else ''}",
+            "choice": choice.write(),
             "query": request.GET.urlencode(),
         }
         return TemplateResponse(request, "admin/a2a_tasks/task/bulk.html", context)
 
     @method_decorator(require_POST)
-    def bulk_view(self, request: HttpRequest, deed: str) -> HttpResponse:
-        """Apply the confirmed action to those of the named tasks that the user sees."""
-        if deed not in bulk.DEEDS:
+    def bulk_view(self, request: HttpRequest, action: str) -> HttpResponse:
+        """Begin a job for those of the chosen tasks that the user sees."""
+        if action not in bulk.ACTIONS:
             raise Http404
-        allowed = self.has_cancel_permission if deed == "cancel" else self.has_run_again_permission
-        if not (self.has_view_permission(request) and allowed(request)):
+        may = request.user.has_perm(bulk.ACTIONS[action].permission)
+        if not (self.has_view_permission(request) and may):
             raise PermissionDenied
-        numbers = request.POST.get("keys", "").split(",")[: bulk.AT_ONCE]
-        keys = [int(number[:18]) for number in numbers if number.isascii() and number.isdigit()]
-        tasks = list(self.get_queryset(request).filter(pk__in=keys).order_by("-pk"))
-        if deed == "cancel":
-            self._tell(request, self._cancel(request, tasks), 0)
-        else:
-            self._tell_again(request, self._rerun(request, tasks))
+        try:
+            choice = bulk.Choice.read(request.POST.get("choice", ""))
+        except msgspec.DecodeError as fault:
+            raise SuspiciousOperation("the choice of tasks cannot be read") from fault
+        nonce = request.POST.get("nonce", "").replace("\0", "")[:MAX_NONCE_LENGTH]
         query = QueryDict(request.POST.get("query", "")).urlencode()
-        return HttpResponseRedirect(f"{page_url('a2a_tasks_task_changelist')}?{query}")
-
-    def _rerun(self, request: HttpRequest, tasks: list[Task]) -> bulk.Rerun:
-        def record(task: Task, again: Again) -> None:
-            self.log_change(request, task, f"Run again as {again.id}.")
-
-        nonce = request.POST.get("nonce", "")[:MAX_NONCE_LENGTH] or uuid.uuid4().hex
-        return bulk.rerun(tasks, nonce, record)
-
-    def _tell_again(self, request: HttpRequest, result: bulk.Rerun) -> None:
-        fresh = [again.id for _, again in result.again if not again.before]
-        if fresh:
-            names = ", ".join(fresh[:NAMED]) + (" …" if len(fresh) > NAMED else "")
-            self.message_user(request, f"Run again: {len(fresh)}, as {names}.", messages.SUCCESS)
-        if result.before:
-            note = f"Run again before, by the same click: {result.before}."
-            self.message_user(request, note, messages.WARNING)
-        for reason, count in result.reasons.most_common(bulk.REASONS):
-            self.message_user(request, f"Not run again: {count}. {reason}.", messages.WARNING)
-        if result.gone:
-            self.message_user(request, f"No longer there: {result.gone}.", messages.WARNING)
-        if result.untried:
-            note = f"The host is too busy, or the database away. Not tried: {result.untried}."
-            self.message_user(request, note, messages.ERROR)
+        user: Any = request.user
+        nonce = nonce or uuid.uuid4().hex
+        job = jobs.begin(action, choice, user=user, nonce=nonce, query=query)
+        return HttpResponseRedirect(page_url("a2a_tasks_bulkjob_change", job.pk))
 
     @method_decorator(require_POST)
     def run_again_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -384,10 +395,19 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
                 back=page_url("a2a_tasks_task_change", task.pk),
             )
             return ask(self, request, question)
-        result = self._rerun(request, [task])
-        self._tell_again(request, result)
-        shown = result.again[0][1].task if result.again else task.pk
-        return HttpResponseRedirect(page_url("a2a_tasks_task_change", shown))
+        nonce = request.POST.get("nonce", "")[:MAX_NONCE_LENGTH] or uuid.uuid4().hex
+        try:
+            again = async_to_sync(run_again)(task.pk, nonce=nonce)
+        except (CannotRunAgain, TaskNotFound, Overloaded) as why:
+            self.message_user(request, f"Not run again. {why}.", messages.WARNING)
+            return HttpResponseRedirect(page_url("a2a_tasks_task_change", task.pk))
+        if again.before:
+            note = f"Run again earlier by the same request, as {again.id}."
+            self.message_user(request, note, messages.WARNING)
+        else:
+            self.log_change(request, task, f"Run again as {again.id}.")
+            self.message_user(request, f"Run again as {again.id}.", messages.SUCCESS)
+        return HttpResponseRedirect(page_url("a2a_tasks_task_change", again.task))
 
     # -- export, cancelling one task
 
@@ -414,33 +434,18 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
                 "stopped.",
                 warnings=["This cannot be undone. The task may be run again, as a new task."],
                 verb="Cancel task",
+                is_dangerous=True,
                 back=page_url("a2a_tasks_task_change", task.pk),
             )
             return ask(self, request, question)
-        self._tell(request, self._cancel(request, [task]), 0)
+        try:
+            async_to_sync(cancel_task.cancel_by_key)(task.pk, by=request.user.get_username())
+        except (TaskNotCancelable, TaskNotFound, Overloaded) as why:
+            self.message_user(request, f"Not canceled. {why}.", messages.WARNING)
+        else:
+            self.log_change(request, task, "Canceled.")
+            self.message_user(request, "The task is canceled.", messages.SUCCESS)
         return HttpResponseRedirect(page_url("a2a_tasks_task_change", task.pk))
-
-    def _cancel(self, request: HttpRequest, tasks: list[Task]) -> Outcome:
-        def record(task: Task) -> None:
-            self.log_change(request, task, "Cancelled.")
-
-        return cancel(tasks, by=request.user.get_username(), record=record)
-
-    def _tell(self, request: HttpRequest, outcome: Outcome, ended: int) -> None:
-        if outcome.cancelled:
-            self.message_user(
-                request,
-                f"Cancelled {outcome.cancelled} task{pluralize(outcome.cancelled)}.",
-                messages.SUCCESS,
-            )
-        if ended or outcome.ended:
-            counted = ended if isinstance(ended, AtLeast) else ended + outcome.ended
-            self.message_user(request, f"Already ended: {counted}.", messages.WARNING)
-        if outcome.gone:
-            self.message_user(request, f"No longer there: {outcome.gone}.", messages.WARNING)
-        if outcome.untried:
-            note = f"The database could not be reached. Not cancelled: {outcome.untried}."
-            self.message_user(request, note, messages.ERROR)
 
     # -- files, parts and JSON
 
@@ -468,20 +473,16 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         return send_file(*found, show="save" not in request.GET)
 
     def json_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show the JSON of the task in a dialect, or send it as a download."""
+        """Send the JSON of the task in a dialect as a download."""
         task = self._get_visible(request, object_id)
         dialect = raw_json.dialect_of(request.GET.get("dialect", ""), task)
-        if "save" in request.GET:
-            return _download_answer(task, dialect)
-        shown = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": "JSON of the task",
-            "subtitle": task.public_id,
-            "original": task,
-            "raw": raw_json.raw(task, dialect),
-        }
-        return TemplateResponse(request, "admin/a2a_tasks/task/json.html", shown)
+        if raw_json.count_characters(task) > raw_json.LARGEST:
+            raise Http404
+        name = content_disposition_header(True, f"task-{task.pk}.{dialect.code}.json")
+        body = raw_json.write_answer(task, dialect)
+        answer = HttpResponse(body, content_type="application/json")
+        answer.headers["Content-Disposition"] = name or "attachment"
+        return answer
 
     def _get_visible(self, request: HttpRequest, object_id: str) -> Task:
         """Return the task. Raises Http404 if the user may not see it."""
@@ -494,7 +495,9 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         """Put our own URLs before Django's, the last of which matches every path."""
         view = self.admin_site.admin_view
         ours: dict[str, tuple[str, Callable[..., Any]]] = {
-            "bulk": ("bulk/<slug:deed>/", view(self.bulk_view)),
+            "bulk": ("bulk/<slug:action>/", view(self.bulk_view)),
+            "views": ("views/", view(self.views_view)),
+            "news": ("news/", never_cache(self.news_view)),
             "export": ("export.<slug:form>", view(self.export_view)),
             "cancel": ("<int:object_id>/cancel/", view(self.cancel_view)),
             "again": ("<int:object_id>/run-again/", view(self.run_again_view)),
@@ -504,9 +507,8 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
                 view(self.part_view),
             ),
             "json": ("<int:object_id>/json/", view(self.json_view)),
+            "live": ("<int:object_id>/live/<slug:part>/", never_cache(self.live_view)),
             # No redirect to the login, which would end up inside the page: a user who is signed out sees a notice.
-            "header": ("<int:object_id>/header/", never_cache(self.header_view)),
-            "tail": ("<int:object_id>/tail/", never_cache(self.tail_view)),
         }
         return [
             *(
@@ -517,9 +519,13 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         ]
 
 
-def _make_reading(request: HttpRequest, task: Task) -> Reading:
-    base = page_url("a2a_tasks_task_change", task.pk).removesuffix("change/")
-    return Reading(base=base, all_markdown="markdown" in request.GET)
+def _cut(text: str) -> SafeString:
+    return format_html('<span class="a2a-id" title="{}">{}</span>', text, text)
+
+
+def _link_context(task: Task) -> SafeString:
+    url = page_url("a2a_tasks_context_change", task.context_id)
+    return format_html('<a href="{}">{}</a>', url, _cut(task.context.public_id))
 
 
 def _number(request: HttpRequest, name: str) -> int:
@@ -528,38 +534,5 @@ def _number(request: HttpRequest, name: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004
 
 
-def _redirect_gone(request: HttpRequest) -> HttpResponse:
+def _tell_gone(request: HttpRequest) -> HttpResponse:
     return render(request, "admin/a2a_tasks/task/gone.html", status=HTTPStatus.NOT_FOUND)
-
-
-def _download_answer(task: Task, dialect: Dialect) -> HttpResponse:
-    if raw_json.count_characters(task) > raw_json.LARGEST:
-        raise Http404
-    name = content_disposition_header(True, f"task-{task.pk}.{dialect.code}.json")
-    answer = HttpResponse(raw_json.write_answer(task, dialect), content_type="application/json")
-    answer.headers["Content-Disposition"] = name or "attachment"
-    return answer
-
-
-def _list_related(task: Task) -> dict[str, list[str]]:
-    """Return the public ids of related tasks: the references of its first message, and its repetitions."""
-    first = Message.objects.filter(task=task, number=1).values_list("body", flat=True).first()
-    again = AuditEntry.objects.filter(
-        action=Action.TASK_RUN_AGAIN, object=task.public_id, tenant=task.tenant
-    )
-    found = {
-        "Refers to": _references(first or ""),
-        "Run again as": [
-            json.loads(entry.detail)["new"] for entry in again.order_by("pk")[:RELATED]
-        ],
-    }
-    return {words: ids for words, ids in found.items() if ids}
-
-
-def _references(body: str) -> list[str]:
-    """Return the public ids that a stored message refers to; none if its body cannot be parsed."""
-    try:
-        found = json.loads(body)["referenceTaskIds"]
-    except (ValueError, TypeError, LookupError, RecursionError):
-        return []
-    return [id_ for id_ in found if isinstance(id_, str)] if isinstance(found, list) else []

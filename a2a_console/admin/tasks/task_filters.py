@@ -1,146 +1,145 @@
-"""The filters of the list of tasks. None of them queries the database: together they make a `Selection`.
+"""The filters of the list of tasks: in its address, and in its search line as `agent:invoices state:failed took:>5s`.
 
-A new filter: docs/architecture.md, "Where to change what".
+Together they make a `Selection`. A new filter: docs/architecture.md, "Where to change what".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.contrib.admin import SimpleListFilter
-from django.contrib.admin.views.main import ChangeList
-from django.http import HttpRequest
+from django.contrib.admin.views.main import SEARCH_VAR
+from django.http import QueryDict
 from django.utils import timezone
 
 from a2a_console.admin.widgets import filters, principals
+from a2a_console.search.selection import Selection
+from a2a_console.search.stuck_tasks import KINDS
 from a2a_console.search.task_flags import MARKS
+from a2a_console.statistics.counts import PERIODS
 from a2a_tasks.protocol.binding import Binding
-from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.protocol.dialects import DIALECTS
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
 from a2a_tasks.protocol.values import TaskState
 
-__all__ = ["FILTERS", "SearchFilter"]
+__all__ = ["FILTERS", "OFFERED", "UnknownFilter", "read_filters", "read_selection", "split_line"]
+
+Conditions = dict[str, Any]
+#: States by their words, and groups of states.
+STATES = {state.word: frozenset({state}) for state in TaskState} | {
+    filters.UNFINISHED: frozenset(TaskState) - TERMINAL,
+    "running": frozenset({TaskState.SUBMITTED, TaskState.WORKING}),
+    "waiting": INTERRUPTED,
+}
+_WORD = re.compile(r'\b(\w{1,20}):("[^"]*"|\S+)')
+_TOOK = re.compile(r"([<>])(\d{1,6}(?:\.\d{1,3})?)(ms|s|min|h|d)?")
+_UNITS = {"ms": 0.001, "s": 1, "min": 60, "h": 3600, "d": 86400}
 
 
-class SearchFilter(SimpleListFilter):
-    """A filter that gives fields of the Selection and leaves the queryset alone."""
-
-    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
-        """Return the queryset as it is."""
-        return queryset
-
-    def read_search(self) -> dict[str, Any]:
-        """Return fields of the Selection."""
-        return {str(self.parameter_name): self.value()} if self.value() else {}
+class UnknownFilter(Exception):
+    """A filter or a value that there is none of. The text says which there are."""
 
 
-class TaskStateFilter(SearchFilter, filters.StateFilter):
-    """A filter by state, or by all states before the end."""
-
-    def read_search(self) -> dict[str, Any]:
-        """Return the states; an unknown word narrows nothing."""
-        if self.value() == filters.UNFINISHED:
-            return {"states": frozenset(TaskState) - TERMINAL}
-        states = frozenset(state for state in TaskState if state.word == self.value())
-        return {"states": states} if states else {}
+def _unknown(name: str, text: str, known: Iterable[str]) -> UnknownFilter:
+    return UnknownFilter(f"{name}={text[:100]} is unknown; {name}s are {', '.join(known)}")
 
 
-class SearchAgentFilter(SearchFilter, filters.AgentFilter):
-    """A filter by agent."""
+def _choose(name: str, known: Mapping[str, Any], field: str = "") -> Callable[[str], Conditions]:
+    def read(text: str) -> Conditions:
+        if text not in known:
+            raise _unknown(name, text, known)
+        return {field or name: known[text]}
+
+    return read
 
 
-class TaskCreatedFilter(SearchFilter, filters.CreatedFilter):
-    """A filter by age."""
-
-    def read_search(self) -> dict[str, Any]:
-        """Return a bound of the creation: from or up to a moment."""
-        chosen = self.value()
-        if chosen not in self.SPANS:
-            return {}
-        moment = timezone.now() - self.SPANS[chosen][1]
-        return {"made_before" if chosen.startswith("older") else "made_after": moment}
+def _read_owner(text: str) -> Conditions:
+    return {"owner": principals.find_principal(text)}
 
 
-class EndedFilter(SearchFilter, filters.PeriodFilter):
-    """A filter by the moment of the end (index `task_ended`). It precedes the filter of states, which narrows it."""
-
-    title = "ended"
-    parameter_name = "ended"
-
-    def read_search(self) -> dict[str, Any]:
-        """Return the terminal states and the moment since which the tasks ended."""
-        since = self.since()
-        return {} if since is None else {"states": TERMINAL, "changed_after": since}
+def _read_created(text: str) -> Conditions:
+    spans = filters.CreatedFilter.SPANS
+    if text not in spans:
+        raise _unknown("created", text, spans)
+    bound = "made_before" if text.startswith("older") else "made_after"
+    return {bound: timezone.now() - spans[text][1]}
 
 
-class TaskDialectFilter(SearchFilter, filters.DialectFilter):
-    """A filter by the dialect in which the task was created."""
-
-    title = "origin dialect"
-
-
-class BindingFilter(SearchFilter, filters.ChoiceFilter):
-    """A filter by the binding of the first request."""
-
-    title = "binding"
-    parameter_name = "binding"
-    offered = tuple((binding.value, binding.value) for binding in Binding)
+def _read_ended(text: str) -> Conditions:
+    if text not in PERIODS:
+        raise _unknown("ended", text, PERIODS)
+    return {"states": TERMINAL, "changed_after": PERIODS[text].begin(timezone.now())}
 
 
-class MarkFilter(SearchFilter, filters.ChoiceFilter):
-    """A filter by marks of trouble."""
-
-    title = "trouble"
-    parameter_name = "mark"
-    offered = tuple((mark.name, mark.words) for mark in MARKS.values())
-
-
-class _TextFilter(SearchFilter, filters.ChoiceFilter):
-    """A filter by a text that the user enters."""
-
-    template = "admin/a2a_tasks/task/text_filter.html"
-    #: One empty choice: there are too many values to list.
-    offered = (("", ""),)
-
-    def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        """Yield the context of the form, with the values of the other filters."""
-        name = str(self.parameter_name)
-        kept = [
-            (key, value)
-            for key, values in changelist.filter_params.items()
-            for value in values
-            if key not in {name, *changelist.CURSORS}  # type: ignore[attr-defined]  # TaskList
-        ]
-        clear = changelist.get_query_string(remove=[name])
-        yield {"name": name, "value": self.value() or "", "kept": kept, "clear": clear}
+def _read_took(text: str) -> Conditions:
+    found = _TOOK.fullmatch(text)
+    if not found:
+        raise UnknownFilter(f"took={text[:100]} is unknown; write >5s, <200ms, >2min, >1h or >3d")
+    sign, number, unit = found.groups()
+    span = timedelta(seconds=float(number) * _UNITS[unit or "s"])
+    return {"took_more" if sign == ">" else "took_less": span}
 
 
-class TenantFilter(_TextFilter):
-    """A filter by exact tenant."""
+def _read_moment(name: str, field: str) -> Callable[[str], Conditions]:
+    def read(text: str) -> Conditions:
+        try:
+            at = datetime.fromisoformat(text)
+            return {field: at if at.tzinfo else timezone.make_aware(at)}
+        except (ValueError, OverflowError):
+            raise UnknownFilter(f"{name}={text[:100]} is unknown; write 2026-11-29T09:30") from None
 
-    title = "tenant"
-    parameter_name = "tenant"
-
-
-class OwnerFilter(_TextFilter):
-    """A filter by owner or maker: a principal, or the name of a key."""
-
-    title = "owner"
-    parameter_name = "owner"
-
-    def read_search(self) -> dict[str, Any]:
-        """Return the principal."""
-        return {"owner": principals.find_principal(self.value() or "")} if self.value() else {}
+    return read
 
 
-class ContextFilter(_TextFilter):
-    """A filter by the id of the context."""
-
-    title = "context id"
-    parameter_name = "context"
-
-
-FILTERS = (
-    *(EndedFilter, TaskStateFilter, SearchAgentFilter, TaskCreatedFilter, OwnerFilter),
-    *(TenantFilter, ContextFilter, MarkFilter, BindingFilter, TaskDialectFilter),
+#: By name, in the order in which they are read: states narrow those of `ended`.
+FILTERS: Mapping[str, Callable[[str], Conditions]] = {
+    "ended": _read_ended,
+    "state": _choose("state", STATES, "states"),
+    "stuck": _choose("stuck", {kind: kind for kind in ("any", *KINDS)}),
+    "agent": lambda text: {"agent": text},
+    "owner": _read_owner,
+    "tenant": lambda text: {"tenant": text},
+    "context": lambda text: {"context": text},
+    "created": _read_created,
+    "since": _read_moment("since", "made_after"),
+    "until": _read_moment("until", "made_before"),
+    "took": _read_took,
+    "mark": _choose("mark", {name: name for name in MARKS}),
+    "binding": _choose("binding", {one.value: one.value for one in Binding}),
+    "dialect": _choose("dialect", {code: code for code in DIALECTS}),
+}
+#: Filters that the search line offers.
+OFFERED = (
+    *(f"state:{word}" for word in STATES),
+    *(f"stuck:{kind}" for kind in KINDS),
+    *(f"created:{span}" for span in filters.CreatedFilter.SPANS),
+    *("took:>5s", "took:<1s", "mark:webhooks"),
 )
+
+
+def read_filters(given: Mapping[str, Any]) -> Conditions:
+    """Return fields of a Selection for the parameters of an address. Raises UnknownFilter."""
+    for name in given:
+        if name not in FILTERS:
+            raise UnknownFilter(f"{name[:100]} is no filter; filters are {', '.join(FILTERS)}")
+    found: Conditions = {}
+    for name, read in FILTERS.items():
+        value = given.get(name) or ""
+        if text := value[-1] if isinstance(value, list) else value:
+            found |= read(text)
+    return found
+
+
+def read_selection(query: QueryDict) -> Selection:
+    """Return the selection that the query of the list means. Raises UnknownFilter."""
+    given = {name: values for name, values in query.lists() if name in FILTERS}
+    return Selection(**read_filters(given), search=query.get(SEARCH_VAR, "").strip() or None)
+
+
+def split_line(line: str) -> tuple[dict[str, str], str]:
+    """Return the filters in a search line, and the rest of it. A word before a colon that is no filter is a word."""
+    found = {name: text.strip('"') for name, text in _WORD.findall(line) if name in FILTERS}
+    rest = _WORD.sub(lambda word: "" if word[1] in FILTERS else word[0], line)
+    return found, " ".join(rest.split())

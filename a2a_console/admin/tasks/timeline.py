@@ -1,4 +1,4 @@
-"""The events, artifacts and files of a task for its page. Each query reads a slice by key; the database cuts bodies."""
+"""The events and files of a task for its page. Each query reads a slice by key; the database cuts bodies."""
 
 from __future__ import annotations
 
@@ -10,28 +10,21 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from a2a_console.admin.widgets.formatting import (
-    LIMIT,
-    FormattedBody,
-    escape_name,
-    format_body,
-    parse_body,
-    select_start,
-    size,
-)
+from a2a_console.admin.widgets.formatting import FormattedBody, escape_name, format_body, parse_body
 from a2a_console.admin.widgets.parts import Reading, ShownPart, join_texts, read, render_parts
+from a2a_console.excerpts import LIMIT, select_start, size
 from a2a_tasks.models import Artifact, Event, Message, StoredFile, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import Role, TaskState
 
 __all__ = [
-    *("EVENTS", "ROWS", "Entry", "Moments", "Result", "Window"),
-    *("artifacts", "body_of", "entries", "files", "folded", "notes"),
+    *("EVENTS", "ROWS", "EventEntry", "Moments", "Window"),
+    *("body_of", "entries", "files", "find_call", "fold", "member", "notes"),
 ]
 
 #: Events on one page.
 EVENTS = 200
-#: The largest number of artifacts, and of files, on one page.
+#: The largest number of files on one page.
 ROWS = 100
 #: The largest body in characters that is read whole although it is shown cut, and the number of these on one page.
 WHOLE, WHOLES = 400_000, 8
@@ -51,8 +44,12 @@ class Window:
 
     @classmethod
     def at(cls, text: str, end: int) -> Window:
-        """Return the window that begins at the requested event; by default the newest one."""
-        newest = max(1, end - EVENTS + 1)
+        """Return the window that begins at the requested event; by default the newest one.
+
+        The newest window begins at a round number, so that its lines stay while events are added.
+        """
+        half = EVENTS // 2
+        newest = max(0, end - 1 - half) // half * half + 1
         # The database would refuse a number that is longer than any event's.
         first = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else newest  # noqa: PLR2004
         first = min(max(1, first), max(1, end))
@@ -67,11 +64,6 @@ class Window:
     def newer(self) -> int | None:
         """The first event of the page after; None = there is none."""
         return self.last + 1 if self.last < self.end else None
-
-    @property
-    def newest(self) -> int:
-        """The first event of the last page."""
-        return max(1, self.end - EVENTS + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,11 +81,18 @@ class EventEntry:
     bodies: tuple[FormattedBody, ...]
     #: True if the body is too long for the timeline.
     is_too_long: bool = False
+    #: The name of the tool that the event calls; empty = it calls none.
+    tool: str = ""
 
     @property
     def pieces(self) -> int:
         """The number of events in the line."""
         return self.last - self.first + 1
+
+    @property
+    def name(self) -> str:
+        """Its number or numbers."""
+        return f"event {self.first}" + (f"–{self.last}" if self.pieces > 1 else "")
 
     @property
     def is_piece(self) -> bool:
@@ -183,6 +182,7 @@ def _entry(
         what=what,
         parts=tuple(read(holder, f"event/{number}", reading)),
         bodies=(body,) if body else (),
+        tool=escape_name(str(member(find_call(document), "name") or ""), NAME),
         is_too_long=document is None and bool(body and body.is_cut),
     )
 
@@ -194,58 +194,27 @@ def _read_subject(
     if kind is EventKind.STATUS:
         is_known = event["state"] in set(TaskState)
         state = TaskState(event["state"]).word if is_known else event["state"]
-        return state, _member(_member(document, "status"), "message")
+        return state, member(member(document, "status"), "message")
     if kind is EventKind.TOOL:
-        message = _member(_member(document, "status"), "message")
+        message = member(member(document, "status"), "message")
         return "result" if '"data":{"toolResult"' in source["head"] else "call", message
     if kind is EventKind.ARTIFACT:
-        artifact = _member(document, "artifact")
-        return escape_name(str(_member(artifact, "artifactId") or ""), NAME), artifact
-    role = source.get("role") or _member(document, "role")
+        artifact = member(document, "artifact")
+        return escape_name(str(member(artifact, "artifactId") or ""), NAME), artifact
+    role = source.get("role") or member(document, "role")
     return "client" if role == Role.USER else "agent", document
 
 
-def _member(holder: Any, name: str) -> Any:
+def find_call(event: Any) -> Any:
+    """Return the call of a tool in the document of an event; None if it has none."""
+    parts = member(member(member(event, "status"), "message"), "parts")
+    first = parts[0] if isinstance(parts, list) and parts else None
+    return member(member(first, "data"), "toolCall")
+
+
+def member(holder: Any, name: str) -> Any:
+    """Return a member of a JSON object; None if it has none, or is no object."""
     return holder.get(name) if isinstance(holder, dict) else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """An artifact of the task; `body` is None while the artifact grows."""
-
-    position: int
-    name: str
-    first_event: int
-    parts: tuple[ShownPart, ...]
-    body: FormattedBody | None
-
-
-def artifacts(task: int, reading: Reading) -> list[Result]:
-    """Read the first artifacts, in order of creation."""
-    rows = (
-        Artifact.objects.filter(task_id=task)
-        .annotate(head=select_start("body"), length=size("body"), name=select_start("artifact_id"))
-        .order_by("position")
-        .values("position", "name", "first_event", "head", "length")[:ROWS]
-    )
-    found = list(rows)
-    long = [row["position"] for row in found if LIMIT < row["length"] <= WHOLE][:WHOLES]
-    bodies = Artifact.objects.filter(task_id=task, position__in=long)
-    pairs = bodies.values_list("position", "body") if long else ()
-    whole = {position: parse_body(body) for position, body in pairs}
-    return [_result(row, whole, reading) for row in found]
-
-
-def _result(row: Mapping[str, Any], whole: Documents, reading: Reading) -> Result:
-    body, position = format_body(row["head"], row["length"]), row["position"]
-    document = whole.get(position, body.document if body else None)
-    return Result(
-        position=position,
-        name=escape_name(row["name"], NAME),
-        first_event=row["first_event"],
-        parts=join_texts(read(document, f"artifact/{position}", reading), reading),
-        body=body,
-    )
 
 
 def files(task: int) -> list[StoredFile]:

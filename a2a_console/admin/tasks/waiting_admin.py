@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
-from django.urls import URLPattern
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from a2a_console.admin.tasks import queue
-from a2a_console.admin.tasks.assigning import ANSWER, CannotHave, candidates, find_user
-from a2a_console.admin.widgets.paging import count_bounded
+from a2a_console.admin.tasks.conversation import read_chapter
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
-from a2a_console.admin.widgets.staff import own_urls
+from a2a_console.admin.widgets.staff import may_view
 from a2a_console.handover import hand_over
 from a2a_console.queue import answer_task
 from a2a_console.queue.assign_task import UNCHECKED, assign_by_key
+from a2a_console.queue.assignees import ANSWER, CannotHave, candidates, find_user
 from a2a_console.queue.budget_questions import list_questions, may_decide
 from a2a_console.queue.form_fields import read_fields
 from a2a_console.queue.waiting import KINDS
+from a2a_console.search.bounded_rows import count_bounded
 from a2a_console.site import page_url, site
 from a2a_tasks.agents import Part, file, registry
-from a2a_tasks.models import Waiting
+from a2a_tasks.models import Task, Waiting
 from a2a_tasks.protocol.errors import (
     A2AError,
     InvalidParams,
@@ -49,6 +50,8 @@ UNKNOWN = "application/octet-stream"
 @admin.register(Waiting, site=site)
 class WaitingAdmin(ReadOnlyAdmin[Waiting]):
     """The inbox and its actions."""
+
+    own_views = ("assign/", "answer_many/", "<int:object_id>/answer/", "<int:object_id>/link/")
 
     def has_view_permission(self, request: HttpRequest, obj: Waiting | None = None) -> bool:
         """Allow users that may view, cancel or answer tasks."""
@@ -78,7 +81,13 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
             "opts": self.opts,
             "title": "Inbox",
             "filters": filters,
-            "page": queue.page(filters, request.user),
+            "page": (page := queue.page(filters, request.user)),
+            "chapter": read_chapter(page.chosen.task)
+            if page.chosen and may_view(request, Task)
+            else None,
+            "rest": _make_back(request),
+            "back": _make_back(request, page.then),
+            "here": _make_back(request, page.chosen.key if page.chosen else ""),
             "waiting": count_bounded(filters.rows(request.user).order_by("-pk")),
             "budgets": list_questions(request.user),
             "may_decide": may_decide(request.user),
@@ -121,34 +130,74 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
             return self._answer_page(request, task, fault.message, HTTPStatus(fault.http_status))
         self.log_change(request, task, "Answered.")
         self.message_user(request, f"Answered: {task.public_id[:40]}.", messages.SUCCESS)
+        self._answer_others(request, task)
+        if request.POST.get("back") == "task":
+            return HttpResponseRedirect(page_url("a2a_tasks_task_change", task.pk))
         return self._back(request)
 
-    def _answer(self, request: HttpRequest, task: Waiting) -> None:
+    def _answer_others(self, request: HttpRequest, task: Waiting) -> None:
+        """Send the answer to the other chosen tasks, and tell which of them did not take it."""
+        done = 0
+        for other in self._list_chosen(request).exclude(pk=task.pk):
+            try:
+                self._answer(request, other, other.last_event)
+            except A2AError as fault:
+                self.message_user(
+                    request, f"{other.public_id[:40]}: {fault.message}", messages.WARNING
+                )
+            else:
+                self.log_change(request, other, "Answered.")
+                done += 1
+        if done:
+            self.message_user(request, f"Answered alike: {done}.", messages.SUCCESS)
+
+    @method_decorator(require_POST)
+    def answer_many_view(self, request: HttpRequest) -> HttpResponse:
+        """Show one form for those of the chosen tasks that ask the same as the first of them."""
+        if not self.has_answer_permission(request):
+            raise PermissionDenied
+        lines = queue.list_lines([task.pk for task in self._list_chosen(request)])
+        if not lines:
+            return self._back(request)
+        alike = [one for one in lines if one.asks_as(lines[0])]
+        if len(alike) < len(lines):
+            text = f"{len(lines) - len(alike)} of the selected tasks ask something else, and are left out."
+            self.message_user(request, text, messages.WARNING)
+        return self._answer_page(request, alike[0].task, others=alike[1:])
+
+    def _list_chosen(self, request: HttpRequest) -> QuerySet[Waiting]:
+        chosen = [key for text in request.POST.getlist("task") if (key := queue.read_key(text))]
+        rows = self.get_queryset(request).filter(pk__in=chosen[:AT_ONCE])
+        return rows.only("public_id", "tenant", "last_event")
+
+    def _answer(self, request: HttpRequest, task: Waiting, event: int | None = None) -> None:
         form = request.POST
         data, line = form.get("data", ""), queue.line(task.pk)
         if line is not None and line.form and not data.strip():
             data = write(read_fields(line.form, form.dict())).decode()
         parts = answer_task.content(form.get("text", ""), data, _files(request))
-        event = form.get("event", "")
         async_to_sync(answer_task.answer_by_key)(
             task.pk,
             parts,
             by=request.user.get_username(),
-            event=int(event) if event.isascii() and event.isdigit() and len(event) < 10 else 0,  # noqa: PLR2004 - longer than any number
+            event=queue.read_key(form.get("event", "")[:9]) if event is None else event,
         )
 
     def _answer_page(
         self,
         request: HttpRequest,
-        task: Waiting,
+        task: Task,
         fault: str = "",
         status: HTTPStatus = HTTPStatus.OK,
+        *,
+        others: Sequence[queue.InboxRow] = (),
     ) -> HttpResponse:
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "Answer",
             "line": queue.line(task.pk, request.POST.dict()),
+            "others": others,
             "fault": fault,
             "said": request.POST,
             "back": request.POST.get("back", ""),
@@ -164,12 +213,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
         """Claim, assign or unassign the chosen tasks; messages on the inbox then tell the result."""
         if not self.has_answer_permission(request):
             raise PermissionDenied
-        chosen = [key for key in request.POST.getlist("task") if key.isascii() and key.isdigit()]
-        tasks = list(
-            self.get_queryset(request)
-            .filter(pk__in=[int(key) for key in chosen[:AT_ONCE] if len(key) < 19])  # noqa: PLR2004 - a key has no more
-            .only("public_id", "tenant")
-        )
+        chosen, tasks = request.POST.getlist("task"), list(self._list_chosen(request))
         done, refused = 0, []
         for task in tasks:
             try:
@@ -231,23 +275,25 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
     def _back(self, request: HttpRequest) -> HttpResponseRedirect:
         return HttpResponseRedirect(_address(request))
 
-    def get_urls(self) -> list[URLPattern]:
-        """Put the actions before Django's URLs, the last of which matches every path."""
-        views: dict[str, Callable[..., Any]] = {
-            "assign/": self.assign_view,
-            "<int:object_id>/answer/": self.answer_view,
-            "<int:object_id>/link/": self.link_view,
-        }
-        return [*own_urls(self, views), *super().get_urls()]
+
+def _make_back(request: HttpRequest, task: str = "") -> str:
+    """Return the query of the inbox as it is shown, with another task open."""
+    query = request.GET.copy()
+    query.pop("task", None)
+    if task:
+        query["task"] = task
+    return query.urlencode()
 
 
 def _address(request: HttpRequest) -> str:
     """Return the URL of the inbox as it was shown. Invalid parameters in the form are dropped."""
-    query = QueryDict(request.POST.get("back", "")[:500]).dict()
-    place = {"after": str(query["after"])} if "after" in query else {}
-    filters = queue.InboxQuery.of({name: str(text) for name, text in query.items()})
-    kept = filters.query(**place) if filters.place else filters.query()
-    return page_url("a2a_tasks_waiting_changelist") + kept
+    query = {
+        name: str(text) for name, text in QueryDict(request.POST.get("back", "")[:500]).items()
+    }
+    filters = queue.InboxQuery.of(query)
+    kept = {"after": query["after"]} if filters.place else {}
+    kept |= {"task": str(filters.task)} if filters.task else {}
+    return page_url("a2a_tasks_waiting_changelist") + filters.query(**kept)
 
 
 def _files(request: HttpRequest) -> list[Part]:

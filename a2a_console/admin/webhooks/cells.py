@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl, urlsplit
-
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
@@ -11,19 +9,14 @@ from a2a_console.site import page_url
 from a2a_push.models import Attempt, Delivery, PushConfig, Receiver
 
 __all__ = [
-    "HIDDEN",
     "answer",
     "config_link",
     "delivery_link",
     "events",
     "receiver_link",
-    "redact_url",
     "task_link",
     "took",
 ]
-
-#: The replacement of a possible secret.
-HIDDEN = "…"
 
 
 def task_link(row: Delivery | PushConfig) -> str:
@@ -73,13 +66,3 @@ def events(delivery: Delivery) -> str:
     if delivery.number == delivery.through:
         return str(delivery.number)
     return f"{delivery.number}–{delivery.through}"
-
-
-def redact_url(url: str) -> str:
-    """Return the URL with the names in its query but without the values, which often are credentials."""
-    parts = urlsplit(url)
-    if not parts.query:
-        return url
-    names = [name for name, value in parse_qsl(parts.query, keep_blank_values=True) if value]
-    query = "&".join(f"{name}={HIDDEN}" for name in names) or HIDDEN
-    return parts._replace(query=query, fragment="").geturl()

@@ -9,7 +9,6 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.text import Truncator
@@ -21,27 +20,20 @@ from a2a_console.admin.webhooks.sent_notifications import newest_deliveries
 from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.filters import CreatedFilter
-from a2a_console.admin.widgets.paging import newest
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
-from a2a_console.admin.widgets.staff import own_urls
 from a2a_console.diagnosis.webhooks import without_secrets
+from a2a_console.search.bounded_rows import newest
 from a2a_console.site import page_url, site
 from a2a_console.staff import within
 from a2a_console.times import moment
+from a2a_console.webhooks.configs import describe_config, redact_url
 from a2a_push.models import PushConfig
 from a2a_push.store.switches import enable_config
 
-__all__ = ["ConfigAdmin", "state_of"]
+__all__ = ["ConfigAdmin"]
 
 #: The largest number of tasks with one id (of different owners) that a search follows.
 TASKS = 100
-
-
-def state_of(row: PushConfig) -> str:
-    """Return `active`, `settled` (the task has ended, and all its events are delivered or dead) or `disabled`."""
-    if row.disabled_reason:
-        return "disabled"
-    return "active" if row.active else "settled"
 
 
 @admin.register(PushConfig, site=site)
@@ -59,6 +51,7 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
         *("state_badge", "disabled_reason", "progress", "due", "lease", "created"),
         *("task_cell", "receiver_cell", "url_cell", "dialect", "schemes_cell", "secrets"),
     )
+    own_views = ("<int:object_id>/enable/",)
     change_form_template = "admin/a2a_push/pushconfig/page.html"
     tenant_lookup = "task__tenant"
 
@@ -83,10 +76,10 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
     # -- columns and fields
 
     short_id = column("webhook", lambda row: Truncator(row.public_id).chars(40))
-    state_badge = column("state", lambda row: badge(state_of(row)))
+    state_badge = column("state", lambda row: badge(describe_config(row)))
     task_cell = column("task", lambda row: cells.task_link(row))
     receiver_cell = column("receiver", lambda row: cells.receiver_link(row.receiver))
-    url_cell = column("URL", lambda row: cells.redact_url(row.url))
+    url_cell = column("URL", lambda row: redact_url(row.url))
     progress = column("processed events", lambda row: f"{row.cursor} of {row.task.last_event}")
     secrets = column(
         "token, credentials, headers",
@@ -152,8 +145,3 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
         else:
             self.message_user(request, "It was not disabled.", messages.WARNING)
         return HttpResponseRedirect(back)
-
-    def get_urls(self) -> list[URLPattern]:
-        """Put the URL of the button before Django's own, the last of which matches every path."""
-        views = {"<int:object_id>/enable/": self.enable_view}
-        return [*own_urls(self, views), *super().get_urls()]

@@ -9,7 +9,6 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
@@ -24,13 +23,14 @@ from a2a_console.admin.webhooks.filters import (
     TaskAgentFilter,
 )
 from a2a_console.admin.webhooks.preview import HELD_BACK, preview_warnings
-from a2a_console.admin.widgets.columns import column
+from a2a_console.admin.widgets.columns import ago, column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.filters import CreatedFilter
-from a2a_console.admin.widgets.formatting import format_body, select_start, size
+from a2a_console.admin.widgets.formatting import format_body
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
-from a2a_console.admin.widgets.staff import own_urls
-from a2a_console.diagnosis.deliveries import last_attempt, reason_of, with_company
+from a2a_console.diagnosis.deliveries import last_attempt, reason_of, wait_of, with_company
+from a2a_console.diagnosis.delivery_waits import Why
+from a2a_console.excerpts import select_start, size
 from a2a_console.site import page_url, site
 from a2a_console.staff import within
 from a2a_console.times import duration, moment
@@ -54,8 +54,8 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     """The list and the page of deliveries."""
 
     list_display = (
-        *("short_id", "status_badge", "reason_cell", "receiver_cell"),
-        *("attempts", "last", "next_in", "task_cell", "agent"),
+        *("short_id", "made", "status_badge", "reason_cell", "receiver_cell"),
+        *("last", "next_in", "task_cell", "agent"),
     )
     list_filter = (
         StatusFilter,
@@ -73,6 +73,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         *("task_cell", "agent", "event_link", "config_cell", "receiver_cell"),
         *("dialect", "content_type"),
     )
+    own_views = ("<int:object_id>/replay/", "<int:object_id>/retry/")
     change_form_template = "admin/a2a_push/delivery/page.html"
     tenant_lookup = "task__tenant"
 
@@ -106,6 +107,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     receiver_cell = column("receiver", lambda row: cells.receiver_link(row.receiver))
     config_cell = column("webhook", lambda row: cells.config_link(row.config))
     reason_cell = column("reason", lambda row: reason_of(row))
+    made = column("made", lambda row: ago(row.created_at))
     created = column("created", lambda row: moment(row.created_at))
     settled = column("settled", lambda row: moment(row.settled_at))
 
@@ -119,11 +121,13 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
 
     @admin.display(description="last answer")
     def last(self, row: Delivery) -> str:
-        """Show the result and the duration of the last attempt."""
+        """Show the result and the duration of the last attempt, and its number if it is not the first."""
         attempt = last_attempt(row)
         if attempt is None:
             return ""
         got, took = cells.answer(attempt), cells.took(attempt)
+        if row.attempts > 1:
+            took += f", attempt {row.attempts}"
         return format_html('{} <span class="a2a-quiet">{}</span>', got, took)
 
     @admin.display(description="next attempt")
@@ -138,11 +142,13 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         """Show the time until the next attempt."""
         if row.status != DeliveryStatus.PENDING:
             return ""
-        now = timezone.now()
-        if row.next_at is None or row.next_at <= now:
+        now, wait = timezone.now(), wait_of(row)
+        if wait.why in {Why.WEBHOOK_DISABLED, Why.RECEIVER_DISABLED}:
+            return "when enabled"
+        at = max(filter(None, (row.next_at, wait.until)), default=now)
+        if at <= now:
             return "at once"
-        words = duration(row.next_at - now)
-        return format_html('<span title="{}">in {}</span>', moment(row.next_at), words)
+        return format_html('<span title="{}">in {}</span>', moment(at), duration(at - now))
 
     # -- the page
 
@@ -250,14 +256,6 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         if len(rows) > AT_ONCE:
             note = f"Only {AT_ONCE} are sent at once; there are more among the selected ones."
             self.message_user(request, note, messages.WARNING)
-
-    def get_urls(self) -> list[URLPattern]:
-        """Put the URLs of the buttons before Django's own, the last of which matches every path."""
-        views = {
-            "<int:object_id>/replay/": self.replay_view,
-            "<int:object_id>/retry/": self.retry_view,
-        }
-        return [*own_urls(self, views), *super().get_urls()]
 
 
 def _replay_question(rows: list[Delivery], back: str) -> Question:

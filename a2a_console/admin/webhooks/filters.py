@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.contrib.admin import ModelAdmin, SimpleListFilter
+from django.db.models import F, Q
 from django.http import HttpRequest
 from django.utils import timezone
 
-from a2a_console.admin.webhooks.receiver_health import Word
-from a2a_console.admin.widgets.filters import AgentFilter, ChoiceFilter, Choices, PeriodFilter, Rows
-from a2a_console.admin.widgets.paging import NEWEST, newest
+from a2a_console.admin.widgets.filters import (
+    AgentFilter,
+    ChoiceFilter,
+    KeyFilter,
+    PeriodFilter,
+    Rows,
+)
+from a2a_console.search.bounded_rows import NEWEST, newest
 from a2a_console.staff import within
+from a2a_console.webhooks.receiver_health import Word
 from a2a_push.breaker import Phase
 from a2a_push.models import DeliveryStatus, PushConfig, Receiver
 from a2a_tasks.outbound import FaultKind
@@ -75,34 +79,7 @@ class TaskAgentFilter(AgentFilter):
         return newest(queryset).filter(task__agent=self.value()) if self.value() else queryset
 
 
-class _KeyFilter(SimpleListFilter):
-    """A filter by a primary key from links on other pages."""
-
-    def list_keys(self, request: HttpRequest) -> dict[str, str]:
-        """Return the keys among the choices for the user, with their labels."""
-        raise NotImplementedError
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
-        """List the keys."""
-        return self.list_keys(request).items()
-
-    def has_output(self) -> bool:
-        """Return whether the filter is shown. It also is for a key that is no choice, which the list then refuses."""
-        return bool(self.lookup_choices or self.value())
-
-    def key(self) -> int | None:
-        """Return the requested key; None if the text is no key."""
-        text = self.value() or ""
-        # The database would refuse a number that is longer than any key.
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None  # noqa: PLR2004
-
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        """Narrow to the key."""
-        key = self.key()
-        return queryset if key is None else queryset.filter(**{self.parameter_name or "": key})
-
-
-class ReceiverFilter(_KeyFilter):
+class ReceiverFilter(KeyFilter):
     """A filter by receiver (index `delivery_of_receiver`): the requested one, and the newest ones in trouble."""
 
     title = "receiver"
@@ -123,7 +100,7 @@ class ReceiverFilter(_KeyFilter):
         }
 
 
-class ConfigFilter(_KeyFilter):
+class ConfigFilter(KeyFilter):
     """A filter by webhook (index `delivery_of_config`). The only choice is the requested one."""
 
     title = "webhook"
@@ -170,6 +147,9 @@ class ReceiverHealthFilter(ChoiceFilter):
             return newest(queryset).exclude(disabled_at=None)
         if word == Word.PAUSED:
             return newest(queryset).filter(paused_until__gt=timezone.now())
+        if word == Word.GONE:
+            failed = Q(last_success_at=None) | Q(last_success_at__lt=F("last_failure_at"))
+            return newest(queryset).filter(failed, well=True, last_failure_at__isnull=False)
         if word == "failing":
             return newest(queryset).filter(well=False).exclude(last_failure_at=None)
         if word in _PHASE:

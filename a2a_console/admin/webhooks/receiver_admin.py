@@ -8,25 +8,31 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
+from a2a_console.admin.webhooks.endpoint_figures import (
+    describe_breaker,
+    draw_deliveries,
+    read_attempts,
+)
 from a2a_console.admin.webhooks.filters import ReceiverHealthFilter
 from a2a_console.admin.webhooks.preview import preview_warnings
-from a2a_console.admin.webhooks.receiver_health import describe_health
 from a2a_console.admin.webhooks.sent_notifications import newest_deliveries
 from a2a_console.admin.webhooks.span import SpanForm
-from a2a_console.admin.widgets.columns import column
+from a2a_console.admin.widgets.columns import ago, column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
-from a2a_console.admin.widgets.paging import count_bounded, newest
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
-from a2a_console.admin.widgets.staff import own_urls
+from a2a_console.admin.widgets.staff import may_view
+from a2a_console.search.bounded_rows import count_bounded, newest
 from a2a_console.site import page_url, site
 from a2a_console.times import moment
-from a2a_push.models import Delivery, DeliveryStatus, Receiver
+from a2a_console.webhooks.receiver_health import describe_health
+from a2a_push.models import Attempt, Delivery, DeliveryStatus, Receiver
+from a2a_push.operations.sample_event import send_sample
+from a2a_push.sender import AttemptRefused
 from a2a_push.store.receivers import read
 from a2a_push.store.replays import replay
 from a2a_push.store.retries import is_switched_off
@@ -44,7 +50,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
 
     list_display = (
         *("address_and_tenant", "health_badge", "why", "delivered", "failed"),
-        *("success_and_failure", "latency"),
+        *("succeeded", "failing", "latency"),
     )
     list_filter = (ReceiverHealthFilter,)
     search_fields = ("address",)
@@ -53,6 +59,12 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         *("health_badge", "why", "until", "in_a_row", "openings", "pause"),
         *("delivered", "failed", "success", "failure", "latency", "pending", "dead"),
         *("tenant", "created"),
+    )
+    own_views = (
+        "<int:object_id>/disable/",
+        "<int:object_id>/enable/",
+        "<int:object_id>/test/",
+        "<int:object_id>/replay/",
     )
     change_form_template = "admin/a2a_push/receiver/page.html"
 
@@ -78,6 +90,8 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     openings = column("times the breaker opened", lambda row: str(read(row).openings))
     success = column("last success", lambda row: moment(row.last_success_at) or "never")
     failure = column("last failure", lambda row: moment(row.last_failure_at) or "never")
+    succeeded = column("last success", lambda row: ago(row.last_success_at))
+    failing = column("last failure", lambda row: ago(row.last_failure_at))
     latency = column(
         "last attempt took",
         lambda row: "" if row.last_seconds is None else f"{row.last_seconds:.2f} s",
@@ -92,11 +106,6 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         ahead = row.paused_until is not None and row.paused_until > timezone.now()
         return moment(row.paused_until) if ahead else ""
 
-    @admin.display(description="last success, failure")
-    def success_and_failure(self, row: Receiver) -> str:
-        """Show both moments, one below the other."""
-        return format_html("{}<br>{}", self.success(row), self.failure(row))
-
     # -- the page
 
     def render_change_form(
@@ -108,6 +117,10 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         well = row.probe_at is None and row.paused_until is None
         context.update(
             deliveries=newest_deliveries(request, receiver=row.pk),
+            standing=describe_breaker(row),
+            chart=draw_deliveries(row) if may_view(request, Delivery) else None,
+            attempts=read_attempts(row) if may_view(request, Attempt) else None,
+            may_test=may,
             may_disable=may and not is_switched_off(row),
             may_enable=may and (off or not well),
             span=SpanForm() if _may_replay(request) else None,
@@ -132,6 +145,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
                 "with your reason, and can be sent again.",
                 verb="Disable",
                 back=back,
+                is_dangerous=True,
             )
             return ask(self, request, question)
         text = " ".join(request.POST.get("reason", "").split())[:REASON]
@@ -161,6 +175,24 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
             self.message_user(request, "The receiver is enabled.", messages.SUCCESS)
         else:
             self.message_user(request, "Nothing kept it from being sent to.", messages.WARNING)
+        return HttpResponseRedirect(back)
+
+    @method_decorator(require_POST)
+    def test_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Send a test event, and say what was answered."""
+        row, back = self._read_form(request, object_id, may=self.has_switch_permission(request))
+        outcome = send_sample(row)
+        if outcome is None:
+            note = "No webhook leads here any more, so there is nothing to sign a test event for."
+            self.message_user(request, note, messages.WARNING)
+        else:
+            result, level = f"answered {outcome.status}", messages.SUCCESS
+            if isinstance(outcome, AttemptRefused):
+                result, level = outcome.detail, messages.ERROR
+            said = f": {outcome.excerpt.strip()[:REASON]}" if outcome.excerpt.strip() else ""
+            self.message_user(
+                request, f"Test event: {result} after {outcome.seconds:.2f} s{said}", level
+            )
         return HttpResponseRedirect(back)
 
     @method_decorator(require_POST)
@@ -199,15 +231,6 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
             raise PermissionDenied
         row = self.get_object(request, object_id)
         return row, page_url("a2a_push_receiver_change", row.pk)
-
-    def get_urls(self) -> list[URLPattern]:
-        """Put the URLs of the buttons before Django's own, the last of which matches every path."""
-        views = {
-            "<int:object_id>/disable/": self.disable_view,
-            "<int:object_id>/enable/": self.enable_view,
-            "<int:object_id>/replay/": self.replay_view,
-        }
-        return [*own_urls(self, views), *super().get_urls()]
 
 
 def _count(row: Receiver, status: DeliveryStatus) -> str:

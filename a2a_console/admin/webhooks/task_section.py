@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 
-from a2a_console.admin.webhooks.config_admin import state_of
 from a2a_console.admin.webhooks.sent_notifications import DeliveryLine, newest_deliveries
+from a2a_console.webhooks.configs import describe_config
 from a2a_push.models import PushConfig
 
 __all__ = ["webhooks"]
@@ -41,4 +41,4 @@ def _configs(task: int) -> list[tuple[PushConfig, str]]:
         *("public_id", "cursor", "active", "disabled_reason", "created_at"),
         *("receiver__address", "task__public_id", "task__last_event"),
     )
-    return [(row, state_of(row)) for row in shown.order_by("pk")[:CONFIGS]]
+    return [(row, describe_config(row)) for row in shown.order_by("pk")[:CONFIGS]]

@@ -1,87 +1,38 @@
-"""Bar charts as shapes in a plane of 100 by 100, which pages draw as SVG, with their numbers in a table. Pure functions."""
+"""Charts of counts: the page has the numbers in a table, of which `charts.js` draws bars."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from a2a_console.times import moment
 
-__all__ = ["Bar", "Chart", "draw_bars"]
-
-#: The part of a slot's width that its bar takes.
-FILLED = 0.82
-#: The top of a chart is one of these times a power of ten.
-STEPS = (1, 2, 5)
+__all__ = ["Chart"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bar:
-    """A rectangle. Its label names its colour in the style of charts."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    label: str
-    title: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart and its table."""
+    """Series of numbers in slots of one length. The labels name the colours in the style of charts."""
 
     title: str
-    #: The labels of its series.
-    labels: tuple[str, ...]
-    #: The labels at its top, middle and bottom, and at its left and right.
-    heights: tuple[str, str, str]
-    ends: tuple[str, str]
-    bars: tuple[Bar, ...]
-    #: The begin of each slot and its counts; empty slots are left out.
-    rows: tuple[tuple[str, tuple[int, ...]], ...]
+    since: datetime
+    step: timedelta
+    series: Mapping[str, Sequence[float]]
+    unit: str = ""
 
+    @property
+    def data(self) -> str:
+        """The chart as JSON."""
+        begin, step = self.since.timestamp(), self.step.total_seconds()
+        values = [list(values) for values in self.series.values()]
+        return json.dumps({"since": begin, "step": step, "values": values, "unit": self.unit})
 
-def draw_bars(
-    title: str, since: datetime, step: timedelta, series: Mapping[str, Sequence[int]]
-) -> Chart:
-    """Return a chart of counts, stacked in each slot."""
-    slots = list(zip(*series.values(), strict=True))
-    top = _round_up(max(map(sum, slots), default=0))
-    begins = [moment(since + number * step) for number in range(len(slots) + 1)]
-    return Chart(
-        title=title,
-        labels=tuple(series),
-        heights=(f"{top:,}", f"{top // 2:,}" if top % 2 == 0 else "", "0"),
-        ends=(begins[0], begins[-1]),
-        bars=tuple(_stack(slots, tuple(series), begins, top)),
-        rows=tuple(row for row in zip(begins, slots, strict=False) if any(row[1])),
-    )
-
-
-def _stack(
-    slots: Sequence[Sequence[int]], labels: Sequence[str], begins: Sequence[str], top: int
-) -> Iterator[Bar]:
-    width = 100 / max(len(slots), 1)
-    for number, slot in enumerate(slots):
-        below = 0.0
-        for label, value in zip(labels, slot, strict=True):
-            height = 100 * value / top
-            below += height
-            if value:
-                yield Bar(
-                    x=round(number * width + width * (1 - FILLED) / 2, 3),
-                    y=round(100 - below, 3),
-                    width=round(width * FILLED, 3),
-                    height=round(height, 3),
-                    label=label,
-                    title=f"{begins[number]}: {value:,} {label}",
-                )
-
-
-def _round_up(count: int) -> int:
-    """Return the next round number, 1 at least."""
-    power: int = 10 ** int(math.log10(max(count, 1)))
-    return next((power * step for step in STEPS if power * step >= count), power * 10)
+    @property
+    def rows(self) -> list[tuple[str, tuple[float, ...]]]:
+        """The begin of each slot with something in it, and its numbers."""
+        slots = enumerate(zip(*self.series.values(), strict=True))
+        return [
+            (moment(self.since + number * self.step), slot) for number, slot in slots if any(slot)
+        ]

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
-__all__ = ["column"]
+from a2a_console.times import moment
+
+__all__ = ["ago", "column"]
 
 
 def column(description: str, show: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
@@ -18,3 +23,12 @@ def column(description: str, show: Callable[[Any], Any]) -> Callable[[Any, Any],
         return show(row)
 
     return shown
+
+
+def ago(at: datetime | None) -> SafeString | str:
+    """Return the moment as "4 min ago" with the exact one as its title; without JavaScript it is the exact one."""
+    if at is None:
+        return "–"
+    exact = moment(at)
+    relative = '<relative-time datetime="{}" title="{}" format-style="short">{}</relative-time>'
+    return format_html(relative, at.isoformat(), exact, exact)

@@ -28,6 +28,8 @@ class Question:
     verb: str
     #: The URL of "No".
     back: str
+    #: True if the button is red.
+    is_dangerous: bool = False
 
 
 def is_confirmed(request: HttpRequest) -> bool:

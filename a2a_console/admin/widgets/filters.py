@@ -11,29 +11,29 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from a2a_console.admin.widgets.paging import NEWEST, newest
+from a2a_console.search.bounded_rows import NEWEST, newest
 from a2a_console.search.key_ranges import SLACK, split
 from a2a_console.statistics.counts import PERIODS
 from a2a_tasks.agents import registry
-from a2a_tasks.models import IS_PARKED, WAITS_FOR_SLOT, RunStatus
-from a2a_tasks.protocol.dialects import DIALECTS
-from a2a_tasks.protocol.lifecycle import TERMINAL
-from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.models import ALL, IS_BEHIND, IS_PARKED, WAITS_FOR_SLOT, Budget, RunStatus
 
 __all__ = [
     "AgentFilter",
+    "BudgetFilter",
     "ChoiceFilter",
     "CreatedFilter",
-    "DialectFilter",
+    "GrantedAgentFilter",
+    "KeyFilter",
     "PeriodFilter",
     "NewestAgentFilter",
     "RunStatusFilter",
-    "StateFilter",
 ]
 
 Choices = Iterable[tuple[str, str]]
 Rows = QuerySet[Any]
 UNFINISHED = "unfinished"
+#: The largest number of budgets among the choices of a filter.
+OFFERED = 100
 _LOOKS_BACK = f"(newest {NEWEST:,})"
 
 
@@ -48,33 +48,23 @@ class ChoiceFilter(SimpleListFilter):
         return self.offered
 
 
-class StateFilter(ChoiceFilter):
-    """A filter by state, or by all states before the end (index `task_admin_state`)."""
-
-    title = "state"
-    parameter_name = "state"
-    offered = ((UNFINISHED, "not ended"), *((state.word, state.word) for state in TaskState))
-
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        """Narrow to the state."""
-        if self.value() == UNFINISHED:
-            return queryset.filter(state__in=sorted(set(TaskState) - TERMINAL))
-        states = [state for state in TaskState if state.word == self.value()]
-        return queryset.filter(state=states[0]) if states else queryset
-
-
 class RunStatusFilter(ChoiceFilter):
     """A filter by status: queued, parked and running runs have indexes; of ended runs only the newest are searched."""
 
     title = f"status {_LOOKS_BACK}"
     parameter_name = "status"
-    offered = (*((status.value, status.value) for status in RunStatus), ("parked", "parked"))
+    offered = (
+        *((status.value, status.value) for status in RunStatus),
+        ("behind", "behind another"),
+        ("parked", "parked"),
+    )
+    WAITING = {"queued": WAITS_FOR_SLOT, "behind": IS_BEHIND, "parked": IS_PARKED}
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to the status. Queued runs are those that wait for a slot."""
         status = self.value()
-        if status in {"queued", "parked"}:
-            return queryset.filter(IS_PARKED if status == "parked" else WAITS_FOR_SLOT)
+        if status in self.WAITING:
+            return queryset.filter(self.WAITING[status])
         if status not in RunStatus.values:
             return queryset
         running = status == RunStatus.RUNNING
@@ -147,6 +137,54 @@ class AgentFilter(SimpleListFilter):
         return queryset.filter(agent=self.value()) if self.value() else queryset
 
 
+class KeyFilter(SimpleListFilter):
+    """A filter by a primary key from links on other pages."""
+
+    def list_keys(self, request: HttpRequest) -> dict[str, str]:
+        """Return the keys among the choices for the user, with their labels."""
+        raise NotImplementedError
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List the keys."""
+        return self.list_keys(request).items()
+
+    def has_output(self) -> bool:
+        """Return whether the filter is shown. It also is for a key that is no choice, which the list then refuses."""
+        return bool(self.lookup_choices or self.value())
+
+    def key(self) -> int | None:
+        """Return the requested key; None if the text is no key."""
+        text = self.value() or ""
+        # The database would refuse a number that is longer than any key.
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None  # noqa: PLR2004
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to the key."""
+        key = self.key()
+        return queryset if key is None else queryset.filter(**{self.parameter_name or "": key})
+
+
+class BudgetFilter(KeyFilter):
+    """A filter by budget. The choices are the first ones by name, and the requested one."""
+
+    title = "budget"
+    parameter_name = "budget"
+
+    def list_keys(self, request: HttpRequest) -> dict[str, str]:
+        """Return the budgets among the choices."""
+        asked = Budget.objects.filter(pk=self.key() or 0)
+        rows = [*asked, *Budget.objects.order_by("name")[:OFFERED]]
+        return {str(row.pk): row.name for row in rows}
+
+
+class GrantedAgentFilter(AgentFilter):
+    """A filter of grants by agent, or by all agents at once."""
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List the agents."""
+        return [(ALL, "all agents"), *super().lookups(request, model_admin)]
+
+
 class NewestAgentFilter(AgentFilter):
     """A filter by agent where no index begins with it."""
 
@@ -155,15 +193,3 @@ class NewestAgentFilter(AgentFilter):
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to the agent and to the newest rows."""
         return super().queryset(request, newest(queryset)) if self.value() else queryset
-
-
-class DialectFilter(ChoiceFilter):
-    """A filter by the dialect in which a task was created; no index serves it."""
-
-    title = f"protocol version {_LOOKS_BACK}"
-    parameter_name = "dialect"
-    offered = tuple((one.code, f"{one.code} (A2A {one.title})") for one in DIALECTS.values())
-
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        """Narrow to the dialect."""
-        return newest(queryset).filter(origin_dialect=self.value()) if self.value() else queryset

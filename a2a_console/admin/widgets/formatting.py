@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import F, TextField
-from django.db.models.expressions import Combinable
-from django.db.models.functions import Left, Length, Right
+from a2a_console.excerpts import LIMIT
 
 __all__ = [
-    "LIMIT",
     "FormattedBody",
-    "select_start",
-    "select_end",
     "escape_name",
+    "mask_numbers",
     "parse_body",
     "sendable",
     "format_body",
-    "size",
 ]
 
-#: The largest number of characters of one body that are read from the database and shown.
-LIMIT = 10_000
 #: Indentation can make a nested body much larger; above this number of characters it is shown as stored.
 INFLATED = 8 * LIMIT
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,21 +41,6 @@ class FormattedBody:
     def limit(self) -> int:
         """The largest number of characters, for the page to name."""
         return LIMIT
-
-
-def select_start(field: str) -> Combinable:
-    """Select the first LIMIT characters: one row may hold megabytes."""
-    return Left(F(field), LIMIT, output_field=TextField())
-
-
-def select_end(field: str) -> Combinable:
-    """Select the last LIMIT characters: the end of a traceback has its cause."""
-    return Right(F(field), LIMIT, output_field=TextField())
-
-
-def size(field: str) -> Combinable:
-    """Select the length."""
-    return Length(F(field))
 
 
 def format_body(text: str, length: int) -> FormattedBody | None:
@@ -100,3 +80,8 @@ def _hides(character: str) -> bool:
 def sendable(text: str) -> str:
     """Return the text with lone surrogates replaced: they cannot be encoded as UTF-8, and would break the page."""
     return text.encode(errors="replace").decode()
+
+
+def mask_numbers(text: str) -> str:
+    """Return the text with 0 for each number: tasks whose texts are then equal have failed alike."""
+    return _NUMBER.sub("0", text)

@@ -19,7 +19,9 @@ SCHEMES = ("https://", "http://", "mailto:")
 
 # The operator's browser would fetch an image: a remote one reveals the operator, a local one uses the session.
 _markdown = (
-    MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
+    MarkdownIt("commonmark", {"html": False, "breaks": True})
+    .enable(["table", "strikethrough"])
+    .disable("image")
 )
 
 

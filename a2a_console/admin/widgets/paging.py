@@ -2,56 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin import SimpleListFilter
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
-from a2a_console.search.key_ranges import last_key
+from a2a_console.search.bounded_rows import count_bounded
 
 if TYPE_CHECKING:
     _Paginator = Paginator[Any]
 else:
     _Paginator = Paginator  # not subscriptable while running
 
-__all__ = [
-    "COUNTED",
-    "NEWEST",
-    "AtLeast",
-    "BoundedPaginator",
-    "NewestFirst",
-    "count_bounded",
-    "newest",
-]
-
-_M = TypeVar("_M", bound=Model)
-
-#: The largest number of rows that a list counts and pages through; filters lead to the rest.
-COUNTED = 10_000
-#: The number of newest rows that a filter without an index searches.
-NEWEST = 100_000
-
-
-class AtLeast(int):
-    """A count that stopped at its bound; the admin shows it as `10000+`."""
-
-    def __str__(self) -> str:
-        return f"{int(self)}+"
-
-
-def count_bounded(rows: QuerySet[Any]) -> int:
-    """Count the rows, but at most COUNTED of them.
-
-    The subquery keeps its order on purpose: without it the planner may scan the table from its old end and pass a
-    million rows before the first match of a filter on new ones.
-    """
-    found = rows.values("pk")[: COUNTED + 1].count()
-    return AtLeast(COUNTED) if found > COUNTED else found
+__all__ = ["BoundedPaginator", "NewestFirst"]
 
 
 class BoundedPaginator(_Paginator):
@@ -84,8 +52,3 @@ class NewestFirst(ChangeList):
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
         """Return the only order."""
         return ["-pk"]
-
-
-def newest(rows: QuerySet[_M]) -> QuerySet[_M]:
-    """Narrow to the newest NEWEST keys."""
-    return rows.filter(pk__gt=last_key(rows) - NEWEST)

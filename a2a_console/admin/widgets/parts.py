@@ -15,8 +15,9 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from a2a_console.admin.widgets import markdown
-from a2a_console.admin.widgets.formatting import LIMIT, escape_name, sendable
+from a2a_console.admin.widgets.formatting import escape_name, sendable
 from a2a_console.admin.widgets.json_tree import Allowance, tree
+from a2a_console.excerpts import LIMIT
 from a2a_tasks.protocol.files import SCHEME
 from a2a_tasks.protocol.media_types import plain
 
@@ -47,7 +48,7 @@ class Reading:
 
     #: The URL of the task's page, without its last segment.
     base: str
-    #: True if all text is rendered as Markdown.
+    #: True if text of no declared type is rendered as Markdown.
     all_markdown: bool = False
     allowance: Allowance = field(default_factory=Allowance)
 
@@ -143,7 +144,7 @@ def type_of(part: dict[str, Any]) -> str:
 
 
 def _text(text: str, address: str, bare: ShownPart, reading: Reading) -> ShownPart:
-    is_markdown = reading.all_markdown or plain(bare.media_type) in MARKDOWN
+    is_markdown = plain(bare.media_type) in (MARKDOWN | {""} if reading.all_markdown else MARKDOWN)
     return replace(
         bare,
         kind="markdown" if is_markdown else "text",

@@ -9,7 +9,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
-from a2a_console.admin.widgets.paging import BoundedPaginator, NewestFirst
+from a2a_console.admin.widgets.paging import NewestFirst
 from a2a_console.admin.widgets.staff import TenantAdmin
 
 __all__ = ["ReadOnlyAdmin", "badge"]
@@ -26,8 +26,6 @@ class ReadOnlyAdmin(TenantAdmin[_M]):
     """An admin of rows that only the store writes (architecture, law 2)."""
 
     ordering = ("-pk",)
-    paginator = BoundedPaginator
-    show_full_result_count = False
     #: Facets would count the whole table once for each choice.
     show_facets = ShowFacets.NEVER
     sortable_by = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib import admin
@@ -10,6 +10,8 @@ from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
 from django.urls import URLPattern, path
 
+from a2a_console.admin.widgets.deletion import CountedDeletion
+from a2a_console.admin.widgets.paging import BoundedPaginator
 from a2a_console.site import site
 from a2a_console.staff import sees_all, within
 
@@ -24,7 +26,7 @@ else:
             return cls
 
 
-__all__ = ["HostWideAdmin", "TenantAdmin", "may_view", "own_urls"]
+__all__ = ["HostWideAdmin", "TenantAdmin", "may_view"]
 
 _M = TypeVar("_M", bound=Model)
 
@@ -34,11 +36,29 @@ def may_view(request: HttpRequest, model: type[Model]) -> bool:
     return bool(site.get_model_admin(model).has_view_permission(request))
 
 
-class TenantAdmin(_ModelAdmin[_M]):
+class _WithViews(_ModelAdmin[_M]):
+    """An admin with views of its own beside those of Django."""
+
+    #: Their paths. Each ends with the name of the view: `<int:object_id>/replay/` is `replay_view`.
+    own_views: Sequence[str] = ()
+
+    def get_urls(self) -> list[URLPattern]:
+        """Put the own URLs before Django's, the last of which matches every path."""
+        model, found = f"{self.opts.app_label}_{self.opts.model_name}", super().get_urls()
+        for where in reversed(self.own_views):
+            name = where.split("/")[-2]
+            view = self.admin_site.admin_view(getattr(self, f"{name}_view"))
+            found.insert(0, path(where, view, name=f"{model}_{name}"))
+        return found
+
+
+class TenantAdmin(_WithViews[_M]):
     """An admin of rows that belong to tenants, the base of the pages of the host's tables."""
 
     #: The lookup from a row to its tenant.
     tenant_lookup = "tenant"
+    paginator = BoundedPaginator
+    show_full_result_count = False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[_M]:
         """Return the rows that the user sees; every page, action and choice begins here."""
@@ -52,8 +72,11 @@ class TenantAdmin(_ModelAdmin[_M]):
         return found
 
 
-class HostWideAdmin(_ModelAdmin[_M]):
+class HostWideAdmin(CountedDeletion, _WithViews[_M]):
     """An admin of host-wide rows: for staff who see all tenants and have the permission of the table."""
+
+    paginator = BoundedPaginator
+    show_full_result_count = False
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Allow only users who see all tenants."""
@@ -74,17 +97,3 @@ class HostWideAdmin(_ModelAdmin[_M]):
     def has_delete_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
         """Allow only users who see all tenants."""
         return sees_all(request.user) and super().has_delete_permission(request, obj)
-
-
-def own_urls(
-    page: admin.ModelAdmin[Any], views: Mapping[str, Callable[..., Any]]
-) -> list[URLPattern]:
-    """Return the URLs of a model's own views, by their paths, which end with their names.
-
-    They come before Django's own URLs, the last of which matches every path.
-    """
-    model = f"{page.opts.app_label}_{page.opts.model_name}"
-    return [
-        path(where, page.admin_site.admin_view(view), name=f"{model}_{where.split('/')[-2]}")
-        for where, view in views.items()
-    ]

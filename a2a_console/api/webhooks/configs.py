@@ -12,8 +12,6 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from a2a_console.admin.webhooks.cells import redact_url
-from a2a_console.admin.webhooks.config_admin import state_of
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import CreatedQuerySerializer, MomentField, agent_field, key_field
@@ -21,6 +19,7 @@ from a2a_console.api.schema import extend_schema
 from a2a_console.api.stored import parse_stored
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.diagnosis.webhooks import without_secrets
+from a2a_console.webhooks.configs import describe_config, redact_url
 from a2a_push.models import PushConfig
 from a2a_push.store.switches import enable_config
 
@@ -78,7 +77,7 @@ class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
     @extend_schema_field(serializers.ChoiceField(STATES))
     def get_state(self, row: PushConfig) -> str:
         """`active`, `settled` (the task has ended, and all its events are delivered or dead) or `disabled`."""
-        return state_of(row)
+        return describe_config(row)
 
 
 class ConfigQuerySerializer(CreatedQuerySerializer):

@@ -13,13 +13,13 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from a2a_console.admin.webhooks.receiver_health import Word, describe_health
-from a2a_console.admin.widgets.paging import COUNTED, count_bounded
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import CreatedQuerySerializer, MomentField
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
+from a2a_console.search.bounded_rows import COUNTED, count_bounded
+from a2a_console.webhooks.receiver_health import Word, describe_health
 from a2a_push.models import Delivery, DeliveryStatus, Receiver
 from a2a_push.store.receivers import read
 from a2a_push.store.switches import disable, enable
@@ -54,7 +54,7 @@ class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
 
     @extend_schema_field(serializers.ChoiceField([word.value for word in Word]))
     def get_health(self, row: Receiver) -> str:
-        """The state of its breaker: `closed` (all is well), `paused`, `half-open`, `open` or `disabled`."""
+        """The state of its breaker: `closed` (all is well), `gone` (its last answer was 410), `paused`, `half-open`, `open` or `disabled`."""
         return describe_health(row, timezone.now()).word
 
     def get_why(self, row: Receiver) -> str:

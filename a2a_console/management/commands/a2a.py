@@ -17,6 +17,7 @@ from a2a_console.diagnosis.reasons import Needs, diagnose
 from a2a_console.management import moments
 from a2a_console.management.progress import Progress
 from a2a_console.search.selection import Selection
+from a2a_console.search.stuck_tasks import KINDS
 from a2a_console.search.task_flags import MARKS
 from a2a_console.search.task_record import csv_text, json_text, keys_of, whole
 from a2a_console.search.task_reference import parse_task_reference
@@ -35,7 +36,18 @@ __all__ = ["Command"]
 UNFINISHED = frozenset(TaskState) - TERMINAL
 STATES = {state.word: frozenset({state}) for state in TaskState} | {"unfinished": UNFINISHED}
 #: The options that are fields of a Selection under the same name.
-PLAIN = ("agent", "tenant", "owner", "context", "dialect", "binding", "mark", "id_prefix", "text")
+PLAIN = (
+    "agent",
+    "tenant",
+    "owner",
+    "context",
+    "dialect",
+    "binding",
+    "mark",
+    "id_prefix",
+    "text",
+    "stuck",
+)
 #: The columns of the table with their widths.
 TABLE = {"id": 36, "state": 14, "agent": 16, "owner": 20, "created_at": 24, "opening": 60}
 #: The words for the party that has to act, before the text of what happens next.
@@ -109,7 +121,7 @@ class Command(BaseCommand):
 
     def _is_agreed(self, count: int, options: dict[str, Any]) -> bool:
         """Ask for confirmation, unless --yes is given. Raises CommandError without a terminal."""
-        question = f"Cancel {count} tasks? A cancelled task is final."
+        question = f"Cancel {count} tasks? A canceled task is final."
         if options["yes"]:
             return True
         if not sys.stdin.isatty():
@@ -128,8 +140,8 @@ class Command(BaseCommand):
             found = diagnose(key)
             for reason in (found, *found.also):
                 when = f" ({moment(reason.at)})" if reason.at else ""
-                self.stdout.write(f"[{reason.kind}] {reason.sentence}")
-                self.stdout.write(f"  Next: {NEEDS[reason.needs]}{reason.next}{when}")
+                self.stdout.write(_printable(f"[{reason.kind}] {reason.sentence}"))
+                self.stdout.write(_printable(f"  Next: {NEEDS[reason.needs]}{reason.next}{when}"))
 
 
 def _add_filters(parser: ArgumentParser) -> None:
@@ -144,6 +156,7 @@ def _add_filters(parser: ArgumentParser) -> None:
     add("--dialect", choices=sorted(DIALECTS))
     add("--binding", choices=[binding.value for binding in Binding])
     add("--mark", choices=[mark.name for mark in MARKS.values()], help="state of its webhooks")
+    add("--stuck", nargs="?", const="any", choices=["any", *KINDS], help="do not go on, and why")
     add("--id-prefix", metavar="TEXT", help="the beginning of the id")
     add("--text", metavar="WORDS", help="words that its first message begins with")
     add("--since", type=moments.moment, metavar="TIME", help="made from then on")
@@ -191,8 +204,8 @@ def _cancel(key: int) -> str:
     except TaskNotCancelable:
         return "Already ended"
     except TaskNotFound:
-        return "No longer there"
-    return "Cancelled"
+        return "No longer exists"
+    return "Canceled"
 
 
 def _printable(text: str) -> str:

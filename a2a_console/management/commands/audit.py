@@ -6,7 +6,6 @@ from argparse import ArgumentParser
 from dataclasses import fields
 from typing import Any
 
-import msgspec
 from django.core.management.base import BaseCommand, CommandError
 
 from a2a_console.audit.proof import Broken, Proof, head, verify
@@ -14,6 +13,7 @@ from a2a_console.audit.reading import Wanted, export
 from a2a_console.management.moments import moment
 from a2a_console.management.progress import Progress
 from a2a_tasks.audit import Action
+from a2a_tasks.protocol.jsontext import on_one_line, write
 from a2a_tasks.store.audit_seals import seal_all
 
 __all__ = ["Command"]
@@ -81,7 +81,7 @@ class Command(BaseCommand):
         wanted = Wanted(**{field.name: options[field.name] for field in fields(Wanted)})
         with Progress(self.stderr, wanted.entries().count(), "entries") as shown:
             for done, row in enumerate(export(wanted), 1):
-                self.stdout.write(msgspec.json.encode(row).decode())
+                self.stdout.write(on_one_line(write(row)).decode())
                 shown(done)
 
     def _seal(self, _: dict[str, Any]) -> None:

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-import msgspec
 from django.core.management.base import BaseCommand, CommandError
 
 from a2a_console.management.progress import Progress
-from a2a_console.privacy.erasure import Erasure, ErasurePlan, erase, survey
+from a2a_console.privacy.erasure import COUNTED, Erasure, ErasurePlan, erase, survey
 from a2a_console.privacy.export import documents, note_export
 from a2a_console.privacy.principal import Principal
+from a2a_tasks.protocol.jsontext import on_one_line, write
 from a2a_tasks.store import legal_holds, retention
 from a2a_tasks.store.legal_holds import Held
 
@@ -130,7 +130,7 @@ def _write_zip(raw: IO[bytes], principal: Principal, shown: Progress) -> Iterato
             before = done
             with archive.open(f"{name}.jsonl", "w", force_zip64=True) as lines:
                 for document in found:
-                    lines.write(msgspec.json.encode(document) + b"\n")
+                    lines.write(on_one_line(write(document)) + b"\n")
                     done += 1
                     shown(done)
             yield name, done - before
@@ -138,18 +138,22 @@ def _write_zip(raw: IO[bytes], principal: Principal, shown: Progress) -> Iterato
 
 def _would(found: ErasurePlan) -> str:
     lines = [
-        f"Would go: {found.tasks - found.held} tasks ({found.running} not ended, which are cancelled first), "
-        f"{found.contexts} contexts, {found.keys} API keys, with everything of them.",
-        f"In {found.entries} entries of the audit log the name would be replaced.",
+        f"Would go: {_at_least(found.tasks - found.held)} tasks ({_at_least(found.running)} not ended, which are "
+        f"canceled first), {_at_least(found.contexts)} contexts, {found.keys} API keys, with everything of them.",
+        f"In {_at_least(found.entries)} entries of the audit log the name would be replaced.",
     ]
     if found.held or found.itself:
         lines.append(f"Held, and would stay: {found.held} tasks; then the name stays, too.")
     return "\n".join([*lines, "Nothing was done: say --yes."])
 
 
+def _at_least(count: int) -> str:
+    return f"at least {count:,}" if count >= COUNTED else f"{count}"
+
+
 def _did(done: Erasure) -> str:
     removed = done.removed
     return (
         f"Gone: {removed.tasks} tasks, {removed.contexts} contexts, {removed.rows} rows in all, {done.keys} API keys. "
-        f"Cancelled first: {done.cancelled}. Entries of the audit log in which it is {done.name} now: {done.entries}."
+        f"Canceled first: {done.cancelled}. Entries of the audit log in which it is {done.name} now: {done.entries}."
     )

@@ -13,6 +13,7 @@ from channels.routing import get_default_application
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from a2a_project import server
+from a2a_project.open_address import refuse_open_address
 from a2a_tasks import process, process_lifetime
 from a2a_tasks.management.database import refuse_unusable_database
 from a2a_tasks.telemetry.printed_lines import log_printed_lines
@@ -38,9 +39,14 @@ class Address:
 
     @property
     def url(self) -> str:
-        """The root as a person would open it: with a host name in place of a wildcard address."""
-        name = {"0.0.0.0": "localhost", "::": "localhost"}.get(self.host, self.host)  # noqa: S104 - compared only
-        return f"http://{Address(name, self.port).place}/"
+        """The root as a person would open it."""
+        return f"http://{self.dialled.place}/"
+
+    @property
+    def dialled(self) -> Address:
+        """The address for clients here: a name in place of a wildcard; `::` is a wildcard of IPv6 only."""
+        name = {"0.0.0.0": "localhost", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - compared only
+        return Address(name, self.port)
 
     @property
     def place(self) -> str:
@@ -72,6 +78,7 @@ class Command(ServingCommand):
 
     def handle(self, **options: Any) -> None:
         """Serve. The process ends with code 0 when the drain is over."""
+        refuse_open_address(read_address(options).host)
         refuse_unusable_database()
         serve_site(options, lambda at: self.stdout.write(f"Serving on {at.url}"))
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from a2a_project import grpc_server, metrics_port
+from a2a_project import grpc_process, metrics_port
 from a2a_project.management.commands.serve import Address, ServingCommand, refusal
+from a2a_project.open_address import refuse_open_address
 from a2a_tasks import process
 from a2a_tasks.conf import conf, forget
+from a2a_tasks.guests import GuestMissing
 from a2a_tasks.management.database import refuse_unusable_database
 
 if TYPE_CHECKING:
@@ -38,15 +40,18 @@ class Command(ServingCommand):
 
     def handle(self, **options: Any) -> None:
         """Serve. The process ends with code 0 when the drain is over. CommandError when it cannot serve."""
-        refuse_unusable_database()
         address = Address(options["host"], options["port"])
+        refuse_open_address(address.host)
+        refuse_unusable_database()
         metrics_port.listen()
         gc.collect()
         gc.freeze()  # loaded objects stay; see `serve`
         try:
-            grpc_server.serve(address.host, address.port, self.say)
+            grpc_process.serve(address.host, address.port, self.say)
         except OSError as error:
             raise CommandError(refusal(error, address)) from error
+        except GuestMissing as fault:
+            raise CommandError(f"No gRPC: {fault}") from fault
 
     def say(self, host: str, port: int) -> None:
         """Print the address."""
@@ -65,12 +70,16 @@ def serve_in_background(host: str) -> str:
         return ""
     address = Address(host, chosen or USUAL_PORT)
     try:
-        grpc_server.serve_in_background(process.listen(address.host, address.port))
+        grpc_process.serve_in_background(process.listen(address.host, address.port))
     except OSError as error:
         reason = refusal(error, address, "A2A_GRPC_PORT")
         if chosen:
             raise CommandError(reason) from error
         return f"No gRPC: {reason}"
+    except GuestMissing as fault:
+        if chosen:
+            raise CommandError(f"No gRPC: {fault}") from fault
+        return f"No gRPC: {fault}"
     os.environ["A2A_GRPC_PORT"] = str(address.port)
     forget()
     return ""

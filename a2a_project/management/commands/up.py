@@ -16,6 +16,7 @@ from django.db import DatabaseError, connections
 
 from a2a_project.management.commands import serve, serve_grpc
 from a2a_project.management.commands.serve import Address, add_address, read_address, serve_site
+from a2a_project.open_address import refuse_open_address
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.security import allows_anonymous, sample_header
 from a2a_tasks.conf import conf, project
@@ -42,7 +43,7 @@ class Command(serve.ServingCommand):
 
     def handle(self, **options: Any) -> None:
         """Prepare the host and serve until the process ends."""
-        read_address(options)  # fail before anything is changed
+        refuse_open_address(read_address(options).host)  # fail before anything is changed
         Path(project.VAR_DIR).mkdir(parents=True, exist_ok=True)
         if migrate():
             self.stdout.write("The database is up to date.")
@@ -103,6 +104,7 @@ def admin_notice(password: str) -> str:
 def banner(address: Address) -> str:
     """Return the addresses and an example, for a person at a terminal."""
     url = f"{address.url.rstrip('/')}{conf.PREFIX}/"
+    grpc = Address(address.host, int(conf.GRPC_PORT)).dialled.place
     lines = [
         "",
         f"The host is up, process {os.getpid()}. Ctrl-C ends it.",
@@ -112,7 +114,7 @@ def banner(address: Address) -> str:
         f"  agents    {url}agents/",
         *(f"            {url}agents/{slug}/" for slug in sorted(a.slug for a in registry.agents())),
         f"  card      {url}.well-known/agent-card.json",
-        *([f"  gRPC      {Address(address.host, conf.GRPC_PORT).place}"] if conf.GRPC_PORT else []),
+        *([f"  gRPC      {grpc}"] if conf.GRPC_PORT else []),
         "",
         f"  try       {try_it(url)}",
         "",

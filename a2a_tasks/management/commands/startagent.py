@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import os
 import re
 import sys
 from argparse import ArgumentParser
@@ -15,8 +16,9 @@ from django.core.management.base import CommandError
 from django.core.management.templates import TemplateCommand
 
 from a2a_tasks.agents import registry
+from a2a_tasks.agents.frameworks import find_install_line
+from a2a_tasks.agents.security import allows_anonymous
 from a2a_tasks.conf import conf
-from a2a_tasks.frameworks.table import find_install_line
 
 __all__ = ["Command"]
 
@@ -25,14 +27,14 @@ TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 KINDS = sorted(path.name for path in (TEMPLATES / "agents").iterdir())
 PACKAGES = {"langgraph": "langgraph", "openai-agents": "agents", "pydantic-ai": "pydantic_ai"}
 #: A valid name for a package, an app label and, with hyphens, a URL.
-NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+NAME = re.compile(r"[a-z][a-z0-9]*+(?:_[a-z0-9]++)*+")
 MAX_LENGTH = 63
 NEXT = """{title} is in {directory}: agents.py is the agent, tests.py tests it.
 
 1. Host it: add "{path}" to INSTALLED_APPS, or start with
-   A2A_APPS={hosted} make dev
-2. Talk to it:
-   curl -s http://127.0.0.1:8000{url} -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' \\
+   A2A_APPS={hosted} {start}
+2. Talk to it{needs}:
+   curl -s http://127.0.0.1:{port}{url} {key}-H 'Content-Type: application/json' -H 'A2A-Version: 1.0' \\
      -d '{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{"message":{{"messageId":"1","role":"ROLE_USER","parts":[{{"text":"hello"}}]}}}}}}'
 
 `manage.py test {path}.tests` runs its tests."""
@@ -81,6 +83,7 @@ class Command(TemplateCommand):
             super().handle(
                 "app", name, str(directory), **options, **settled, **about, template=str(template)
             )
+        is_open = allows_anonymous()
         self.stdout.write(
             NEXT.format(
                 title=about["title"],
@@ -88,6 +91,10 @@ class Command(TemplateCommand):
                 directory=directory,
                 path=path,
                 hosted=",".join([*list_hosted_apps(), path]),
+                start="make dev" if Path("Makefile").is_file() else "python manage.py up",
+                port=os.environ.get("PORT", "8000"),
+                needs="" if is_open else " (manage.py api_keys create me makes a KEY)",
+                key="" if is_open else f"-H '{conf.API_KEY_HEADER}: KEY' ",
             )
         )
 

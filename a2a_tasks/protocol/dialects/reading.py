@@ -112,7 +112,7 @@ def parts(fields: Fields, read: Callable[[Fields], Part], name: str = "parts") -
     if isinstance(items, list) and len(items) > MAX_PARTS:
         fields.bad(name, f"must have at most {MAX_PARTS} parts")
         return ()
-    return tuple(read(item) for item in fields.objects(name))
+    return tuple(map(read, fields.objects(name)))
 
 
 def message_or_request(fields: Fields) -> Fields | None:

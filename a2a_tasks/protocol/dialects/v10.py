@@ -132,6 +132,20 @@ def _message(fields: Fields) -> Message:
     )
 
 
+def _find_push(configuration: Fields) -> Fields | None:
+    found = configuration.object("task_push_notification_config")
+    return found or configuration.object("push_notification_config")
+
+
+def _read_configuration(configuration: Fields) -> dict[str, Any]:
+    """Read SendMessageConfiguration (§3.2.2), except for the webhook."""
+    return {
+        "accepted_output_modes": configuration.strings("accepted_output_modes"),
+        "history_length": configuration.length("history_length"),
+        "return_immediately": _return_immediately(configuration),
+    }
+
+
 def _return_immediately(configuration: Fields) -> bool:
     found = configuration.boolean("return_immediately")
     if found is None and configuration.has("blocking"):  # the release candidate's spelling
@@ -198,15 +212,12 @@ class V10(Dialect):
 
     def read_send(self, fields: Fields) -> SendMessageRequest:
         message = fields.object("message", required=True)
-        configuration = fields.object("configuration") or Fields({}, "", fields.violations)
-        push = configuration.object("task_push_notification_config")
-        push = push or configuration.object("push_notification_config")
+        configuration = fields.object("configuration")
+        push = _find_push(configuration) if configuration else None
         return SendMessageRequest(
             message=_message(message) if message else _NO_MESSAGE,
             tenant=tenant(fields),
-            accepted_output_modes=configuration.strings("accepted_output_modes"),
-            history_length=configuration.length("history_length"),
-            return_immediately=_return_immediately(configuration),
+            **(_read_configuration(configuration) if configuration else {}),
             pauses=self.features.pauses,
             push_config=_push_config(push) if push else None,
             metadata=fields.struct("metadata"),

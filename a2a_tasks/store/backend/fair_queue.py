@@ -13,16 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from a2a_tasks.models import PARKED, WAITS_FOR_SLOT, Run, RunStatus
+from a2a_tasks.models import BEHIND, WAITS_FOR_SLOT, Run, RunStatus
 from a2a_tasks.store.backend.statements import fetch
 
-__all__ = ["BEHIND_IN_CONTEXT", "behind_another", "find_last_eligible_round", "join_round"]
+__all__ = [
+    "IS_BEHIND_ANOTHER",
+    "behind_another",
+    "find_last_eligible_round",
+    "join_round",
+    "list_waiting_agents",
+]
 
 #: Maximum number of shares that are read one by one. With more waiting shares, one that is not full is never far back.
 SHARES = 50
-NO_END = PARKED - 1
+NO_END = BEHIND - 1
 
 # The last round of each waiting share. The recursion steps along an index from one share to the next, so that one of a
 # share's ten thousand rows is read. Neither database does this by itself for "distinct".
@@ -34,14 +41,29 @@ with recursive waiting(share) as (
   from waiting w where w.share is not null
 )
 select w.share, (select max(r.round) from a2a_tasks_run r
-  where r.status = 'queued' and r.queue = %(queue)s and r.share = w.share and r.round < {PARKED})
+  where r.status = 'queued' and r.queue = %(queue)s and r.share = w.share and r.round < {BEHIND})
 from waiting w where w.share is not null limit %(most)s
 """  # noqa: S608 - a constant
 
 
-#: The condition in SQL that run `r` has to wait for an earlier one of its context. Runs get their ids while the row of
-#: their context is locked, so that a transaction that sees a run sees all earlier ones.
-BEHIND_IN_CONTEXT = """(r.ordered_in is not null and exists (select from a2a_tasks_run e where e.ordered_in = r.ordered_in
+# The agents of which runs wait in a queue, by the same steps.
+WAITING_AGENTS = """
+with recursive waiting(agent) as (
+  select min(agent) from a2a_tasks_run where status = 'queued' and queue = %(queue)s
+  union all
+  select (select min(r.agent) from a2a_tasks_run r where r.status = 'queued' and r.queue = %(queue)s and r.agent > w.agent)
+  from waiting w where w.agent is not null
+)
+select agent from waiting where agent is not null
+"""
+
+#: The condition in SQL that run `r` has to wait for an earlier one, of its task or in order of its context. Such a run
+#: has the round BEHIND, which claims do not read. But of two messages that are accepted at the same moment, the second
+#: may not have seen the first. Runs get their ids while the row of their context is locked, so that a transaction that
+#: sees a run sees all earlier ones.
+IS_BEHIND_ANOTHER = """(exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
+      and e.status in ('queued', 'running'))
+    or r.ordered_in is not null and exists (select from a2a_tasks_run e where e.ordered_in = r.ordered_in
       and e.id < r.id and e.status in ('queued', 'running')))"""
 
 
@@ -62,6 +84,13 @@ def join_round(queue: str, share: str) -> int:
     starting = waiting.exclude(behind_another()).order_by("round", "pk")
     last = waiting.filter(share=share).order_by("-round")
     return 1 + max(_round_of(starting), _round_of(last))
+
+
+def list_waiting_agents(queue: str) -> list[str]:
+    """Return the agents of which runs wait in a queue, parked ones included."""
+    with connection.cursor() as cursor:
+        cursor.execute(WAITING_AGENTS, {"queue": queue})
+        return [agent for (agent,) in cursor.fetchall()]
 
 
 def find_last_eligible_round(queue: str, full: Collection[str]) -> int | None:

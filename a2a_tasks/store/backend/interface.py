@@ -7,7 +7,8 @@ One contract suite checks both: tests/integration/store runs on both databases, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import datetime
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -16,10 +17,11 @@ from django.db import connection
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import Run
 from a2a_tasks.protocol.lifecycle import Recorded
-from a2a_tasks.store.backend import portable, postgres
+from a2a_tasks.store.backend import call_news, portable, postgres
 from a2a_tasks.store.records import (
     Batch,
     ClaimedRun,
+    InsertedTask,
     LogPosition,
     NewTask,
     StepResult,
@@ -40,8 +42,8 @@ class Backend(Protocol):
     #: The end of a SELECT that prevents deletion of its row until the transaction ends, but allows other uses.
     key_share: str
 
-    def insert_tasks(self, news: Sequence[NewTask]) -> list[tuple[int, int]]:
-        """Write new tasks with their contexts, messages, events 1 and runs; return the keys of each task and its run.
+    def insert_tasks(self, news: Sequence[NewTask]) -> list[InsertedTask]:
+        """Write new tasks with their contexts, messages, events 1 and runs.
 
         Raises IntegrityError if an owner already has a task of that id; then nothing was written.
         """
@@ -87,8 +89,11 @@ class Backend(Protocol):
     def find_task(self, task: int) -> StoredTask | None:
         """Return the task with this primary key, consistent at one event number."""
 
+    def find_other_ends(self, known: Mapping[int, int]) -> dict[int, int | None]:
+        """Return the ends of those of these logs that do not end at the known number; None = the task is gone."""
+
     def read_events(self, task: int, number: int, limit: int, max_bytes: int) -> list[Recorded]:
-        """Return events of a task after a number; none after `max_bytes`, but always the first."""
+        """Return the events of a task after a number: up to `max_bytes` in all, but at least one."""
 
     def read_pages(
         self, pages: Sequence[LogPosition], *, limit: int, max_bytes: int, longest: int
@@ -97,6 +102,12 @@ class Backend(Protocol):
 
     def read_clock(self) -> float:
         """Return seconds since the epoch, by the clock shared by all processes."""
+
+    def find_call_news(self, recent: datetime.timedelta | None) -> list[call_news.Row]:
+        """Return what has happened to open calls in the last time, or at any time (`call_news`)."""
+
+    def shift_waits(self, seconds: float) -> None:
+        """Move the ends of the waits of parked runs after a jump of this process's clock, if it is the database's."""
 
     def lock_number(self, number: int, *, wait: bool) -> bool:
         """Take the lock with this number until the transaction ends. False: another transaction has it."""

@@ -1,6 +1,7 @@
 """The store's functions by Django's ORM, one row at a time: for SQLite, which has one writer and no arrays.
 
-`create_run` and `list_artifacts` serve every database: a message to an existing task is written by the ORM everywhere.
+`create_run`, `describe_run` and `list_artifacts` serve every database: a message to an existing task is written by the ORM
+everywhere.
 
 See `interface` for the contract of each function. Locks of rows are not needed: a transaction that writes locks the
 whole database. Django ignores `select_for_update` here.
@@ -12,14 +13,15 @@ import contextlib
 import datetime
 import secrets
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Concat, Now
 from django.dispatch import receiver
 
@@ -33,6 +35,8 @@ from a2a_tasks.conversation_changes import (
     MemoryChange,
 )
 from a2a_tasks.models import (
+    BEHIND,
+    IS_PARKED,
     WAITS_FOR_SLOT,
     Artifact,
     Context,
@@ -46,16 +50,18 @@ from a2a_tasks.models import (
     Step,
     Task,
 )
+from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, workers
-from a2a_tasks.store.backend import fair_queue
+from a2a_tasks.store.backend import call_news, fair_queue
 from a2a_tasks.store.backend.statements import READ_AFTER, empty_reopened, is_wanted
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
     Batch,
     ClaimedRun,
     EventRow,
+    InsertedTask,
     LogPosition,
     NewTask,
     RunEnd,
@@ -66,6 +72,7 @@ from a2a_tasks.store.records import (
     make_recorded,
 )
 from a2a_tasks.store.scoping import visible_to
+from a2a_tasks.store.segments import DIED, EndSegment
 
 max_threads: int | None = 1
 has_word_index = False
@@ -75,12 +82,12 @@ key_share = ""
 
 
 @transaction.atomic
-def insert_tasks(news: Sequence[NewTask]) -> list[tuple[int, int]]:
+def insert_tasks(news: Sequence[NewTask]) -> list[InsertedTask]:
     """See `interface.Backend`."""
     return [_insert_task(new) for new in news]
 
 
-def _insert_task(new: NewTask) -> tuple[int, int]:
+def _insert_task(new: NewTask) -> InsertedTask:
     scope: dict[str, Any] = {
         "tenant": new.scope.tenant,
         "owner": new.scope.owner,
@@ -107,16 +114,21 @@ def _insert_task(new: NewTask) -> tuple[int, int]:
         task=task, number=1, role=new.role, body=new.message, opening=new.opening
     )
     Event.objects.create(task=task, number=1, kind=EventKind.INPUT)
-    audit.note(Action.TASK_SEND, new.id, scope=new.scope, actor=new.actor, request=new.request_id)
-    return task.pk, create_run(task, 1, new).pk
+    about: dict[str, Any] = {"request": new.request_id, "detail": new.detail}
+    audit.note(Action.TASK_SEND, new.id, scope=new.scope, actor=new.actor, **about)
+    run = create_run(task, 1, new)
+    return InsertedTask(task.pk, run.pk, run.is_behind)
 
 
 def create_run(task: Task, number: int, new: NewTask) -> Run:
-    """Write the run that answers event `number`, queued or held. It serves every database."""
+    """Write the run that answers event `number`: queued, behind an earlier one, or held. It serves every database."""
     hold = new.hold
     columns: dict[str, Any]
     if hold is None:
-        columns = {"status": RunStatus.QUEUED, "round": fair_queue.join_round(new.queue, new.share)}
+        earlier = Q(task=task) | Q(ordered_in=task.context_id) if new.ordered else Q(task=task)
+        waits = Run.objects.filter(earlier, status__in=[RunStatus.RUNNING, RunStatus.QUEUED])
+        place = BEHIND if waits.exists() else fair_queue.join_round(new.queue, new.share)
+        columns = {"status": RunStatus.QUEUED, "round": place}
     else:
         columns = {
             "status": RunStatus.RUNNING,
@@ -131,6 +143,7 @@ def create_run(task: Task, number: int, new: NewTask) -> Run:
         task_id=task.pk,
         input_number=number,
         queue=new.queue,
+        agent=new.scope.agent,
         share=new.share,
         ordered_in=task.context_id if new.ordered else None,
         request=new.request,
@@ -147,7 +160,8 @@ def append_batches(batches: Sequence[Batch]) -> list[int | None]:
     return [_append(batch) for batch in batches]
 
 
-def _append(batch: Batch) -> int | None:
+def _change_task(batch: Batch) -> bool:
+    """Change the row of the task as the batch says; False if the run does not hold the task any more."""
     tasks = Task.objects.filter(pk=batch.task, run_token=batch.token).exclude(run_token="")
     if batch.after is not None:
         tasks = tasks.filter(batches=batch.after)
@@ -156,32 +170,40 @@ def _append(batch: Batch) -> int | None:
         "batches": F("batches") + 1,
     }
     if batch.status:
-        changes["state"], changes["status_at"], changes["status_message"] = batch.status
+        columns = ("state", "status_at", "status_message", "status_text")
+        changes |= zip(columns, batch.status, strict=True)
     if batch.memory is not None:
         changes["memory"] = batch.memory
     if batch.reveal:
         changes["is_task"] = True
     if batch.end:
         changes["run_token"] = ""
-    if not tasks.update(**changes):
+    return bool(tasks.update(**changes))
+
+
+def _append(batch: Batch) -> int | None:
+    if not _change_task(batch):
         return None
     last = Task.objects.values_list("last_event", flat=True).get(pk=batch.task)
-    recorded = batch.to_recorded(last)
-    Event.objects.bulk_create(
+    first = last - len(batch.events) + 1
+    events = [
         Event(
             task_id=batch.task,
-            number=event.number,
+            number=number,
             kind=event.kind,
             state=event.state or "",
-            run=event.run,
+            run=batch.run,
             body=event.body,
         )
-        for event in recorded
-    )
+        for number, event in enumerate(batch.events, first)
+    ]
+    Event.objects.bulk_create(events)
     Message.objects.bulk_create(
-        Message(task_id=batch.task, number=event.number, role=Role.AGENT, body=event.body)
-        for event in recorded
-        if event.kind is EventKind.MESSAGE
+        [
+            Message(task_id=batch.task, number=event.number, role=Role.AGENT, body=event.body)
+            for event in events
+            if event.kind is EventKind.MESSAGE
+        ]
     )
     for row in batch.artifacts:
         Artifact.objects.update_or_create(
@@ -189,13 +211,14 @@ def _append(batch: Batch) -> int | None:
             position=row.position,
             defaults={
                 "artifact_id": row.artifact_id,
-                "first_event": recorded[0].number + row.offset,
+                "first_event": first + row.offset,
                 "body": row.body,
             },
         )
     if batch.end:
         _end_run(batch, batch.end)
-    empty_reopened(batch)
+    if batch.reopened:
+        empty_reopened(batch)
     if batch.conversation:
         _change_conversation(batch, batch.conversation)
     return last
@@ -276,29 +299,38 @@ DEATHS = {
 def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
     """See `interface.Backend`."""
     requested_at = time.monotonic()
-    ours = Q(task__agent__in=wanted.agents)
-    if wanted.orphans:
-        since = Now() - datetime.timedelta(seconds=conf.ORPHAN_SECONDS)
-        before = Run.objects.filter(task=OuterRef("task"), pk__lt=OuterRef("pk"))
-        orphaned = Q(due_at__lt=since) & ~Q(Exists(before.filter(ended_at__gt=since)))
-        for queue, agents in workers.list_hosted(workers.absence()).items():
-            orphaned &= ~Q(queue=queue, task__agent__in=agents)
-        ours |= orphaned
     due = (
-        Run.objects.filter(WAITS_FOR_SLOT, queue__in=wanted.queues, due_at__lte=Now())
-        .filter(ours, DEATHS[wanted.quarantine])
-        .exclude(
-            Q(share__in=wanted.full)
-            | Q(task__agent__in=wanted.withheld)
-            | fair_queue.behind_another()
-        )
+        Run.objects.filter(WAITS_FOR_SLOT, DEATHS[wanted.quarantine], due_at__lte=Now())
+        .exclude(Q(share__in=wanted.full) | fair_queue.behind_another())
         .order_by("due_at" if wanted.quarantine is Quarantine.PROCESS else "round", "pk")
     )
-    found = list(due[:limit])
+    waiting = [
+        run
+        for queue in wanted.queues
+        for which in _list_wanted(queue, wanted)
+        for run in due.filter(which, queue=queue)[:limit]
+    ]
+    key = (lambda run: (run.due_at, run.pk)) if wanted.quarantine is Quarantine.PROCESS else _turn
+    found = sorted(waiting, key=key)[:limit]
     taken = [
         _claim(run, wanted, requested_at, company=wanted.carrying + len(found)) for run in found
     ]
     return [claimed for claimed in taken if claimed is not None]
+
+
+def _turn(run: Run) -> tuple[Any, int]:
+    return run.round, run.pk
+
+
+def _list_wanted(queue: str, wanted: WantedRuns) -> Iterator[Q]:
+    """Yield a condition for each agent of which runs may be claimed: those of orphans were due for a while."""
+    hosted = workers.list_hosted(workers.absence()) if wanted.orphans else {}
+    since = Now() - datetime.timedelta(seconds=conf.ORPHAN_SECONDS)
+    for agent in fair_queue.list_waiting_agents(queue):
+        if agent in wanted.agents:
+            yield Q(agent=agent)
+        elif wanted.orphans and agent not in {*wanted.known, *hosted.get(queue, ())}:
+            yield Q(agent=agent, due_at__lt=since)
 
 
 def _claim(run: Run, wanted: WantedRuns, requested_at: float, *, company: int) -> ClaimedRun | None:
@@ -319,11 +351,22 @@ def _claim(run: Run, wanted: WantedRuns, requested_at: float, *, company: int) -
         company=company,
     )
     task = Task.objects.select_related("context").get(pk=run.task_id)
-    message = Message.objects.get(task_id=task.pk, number=run.input_number)
-    return ClaimedRun(
-        run=run.pk,
+    return replace(
+        describe_run(run, task),
         token=token,
         attempt=run.attempt + 1,
+        artifacts=list_artifacts(task.pk),
+        requested_at=requested_at,
+    )
+
+
+def describe_run(run: Run, task: Task) -> ClaimedRun:
+    """Return a run with the values of its task, without a lease and artifacts. It serves every database."""
+    messages = Message.objects.filter(task_id=task.pk, number=run.input_number)
+    return ClaimedRun(
+        run=run.pk,
+        token="",
+        attempt=run.attempt,
         task=task.pk,
         scope=OwnerScope(task.tenant, task.owner, task.agent),
         task_id=task.public_id,
@@ -332,7 +375,7 @@ def _claim(run: Run, wanted: WantedRuns, requested_at: float, *, company: int) -
         is_task=task.is_task,
         last_event=task.last_event,
         input_number=run.input_number,
-        input=message.body,
+        input=messages.values_list("body", flat=True).first() or "",
         request=run.request,
         memory=task.memory,
         share=run.share,
@@ -342,8 +385,6 @@ def _claim(run: Run, wanted: WantedRuns, requested_at: float, *, company: int) -
         ordered=run.ordered_in is not None,
         parked_in=run.parked_in,
         said=run.said,
-        artifacts=list_artifacts(task.pk),
-        requested_at=requested_at,
     )
 
 
@@ -383,9 +424,11 @@ def save_as_queued(runs: Sequence[Run]) -> None:
     """See `interface.Backend`."""
     for run in runs:
         run.status, run.token, run.lease_until, run.due_at = RunStatus.QUEUED, "", None, Now()
+        run.said, run.parked_in, run.past = 0, "", EndSegment(DIED)
         run.save(
             update_fields=[
-                *("status", "token", "lease_until", "due_at", "error", "request"),
+                *("status", "token", "lease_until", "due_at", "said", "parked_in"),
+                *("error", "request", "past"),
                 *("deaths", "shared_deaths", "died_at_event", "furthest", "longest_life"),
             ]
         )
@@ -417,7 +460,7 @@ def _keep_step(step: StepResult) -> bool:
         task_id=run.task,
         input_number=run.input_number,
         name=step.name,
-        defaults={"result": step.result, "run": run.run},
+        defaults={"result": step.result, "run": run.run, "seconds": step.seconds},
     )
     if (row.result, row.run) != (step.result, run.run):
         raise StepConflict
@@ -468,6 +511,12 @@ def _read_task(which: QuerySet[Task]) -> StoredTask | None:
 # --- events ---------------------------------------------------------------------------------------
 
 
+def find_other_ends(known: Mapping[int, int]) -> dict[int, int | None]:
+    """See `interface.Backend`."""
+    found = dict(Task.objects.filter(pk__in=known).values_list("pk", "last_event"))
+    return {task: found.get(task) for task, end in known.items() if found.get(task) != end}
+
+
 def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[Recorded]:
     """See `interface.Backend`."""
     return _read_until(max_bytes, READ_AFTER, [task, number, limit])
@@ -516,6 +565,25 @@ def _read_until(max_bytes: int, statement: str, values: Sequence[Any]) -> list[R
 def read_clock() -> float:
     """See `interface.Backend`. The clock of SQLite is that of its host."""
     return time.time()
+
+
+def find_call_news(recent: datetime.timedelta | None) -> list[call_news.Row]:
+    """See `interface.Backend`."""
+    return call_news.find_portably(recent)
+
+
+@transaction.atomic
+def shift_waits(seconds: float) -> None:
+    """See `interface.Backend`. The kept step of a wait has its end, too."""
+    waiting = Run.objects.filter(IS_PARKED, waits_for_budget=None, due_at__gt=Now())
+    for run in waiting.only("task_id", "input_number", "parked_in", "due_at"):
+        if run.due_at.year < datetime.MAXYEAR:  # else it has no end
+            later = run.due_at + datetime.timedelta(seconds=seconds)
+            Run.objects.filter(pk=run.pk).update(due_at=later)
+        turn = Step.objects.filter(task=run.task_id, input_number=run.input_number)
+        for step in turn.filter(name=run.parked_in):
+            until = float(step.result) + seconds
+            Step.objects.filter(pk=step.pk).update(result=write(until).decode())
 
 
 def lock_number(number: int, *, wait: bool) -> bool:

@@ -8,9 +8,10 @@ would be a deadlock. See `interface` for the contract of each function, and docs
 from __future__ import annotations
 
 import contextlib
+import datetime
 import random
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db import OperationalError, connection, transaction
@@ -19,11 +20,11 @@ from psycopg.rows import namedtuple_row
 
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conf import conf
-from a2a_tasks.models import PARKED, Run
+from a2a_tasks.models import BEHIND, Run
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import workers
-from a2a_tasks.store.backend import fair_queue
+from a2a_tasks.store import audit, workers
+from a2a_tasks.store.backend import call_news, fair_queue
 from a2a_tasks.store.backend.conversation_statements import change_conversations
 from a2a_tasks.store.backend.statements import (
     READ_AFTER,
@@ -36,6 +37,7 @@ from a2a_tasks.store.records import (
     CLAIM_BYTES,
     Batch,
     ClaimedRun,
+    InsertedTask,
     LogPosition,
     NewTask,
     StepConflict,
@@ -44,6 +46,7 @@ from a2a_tasks.store.records import (
     WantedRuns,
     make_recorded,
 )
+from a2a_tasks.store.segments import DIED, HANDED_BACK, write_end
 
 max_threads: int | None = None
 has_word_index = True
@@ -72,6 +75,7 @@ NEW_TASK: dict[str, tuple[str, Callable[[NewTask], Any]]] = {
     "request": ("text", lambda new: new.request),
     "request_id": ("text", lambda new: new.request_id),
     "actor": ("text", lambda new: new.actor),
+    "detail": ("text", lambda new: audit.encode_detail(new.detail)),
     "ordered": ("bool", lambda new: new.ordered),
     "token": ("text", lambda new: new.hold.token if new.hold else ""),
     "worker": ("text", lambda new: new.hold.worker if new.hold else ""),
@@ -103,7 +107,11 @@ with input as (
   order by i.n
   returning id, public_id, tenant, owner, agent, context_id
 ), keyed as (
-  select i.*, t.id as key, case when i.ordered then t.context_id end as ordered_in from input i join task t
+  select i.*, t.id as key, case when i.ordered then t.context_id end as ordered_in,
+    i.ordered and i.token = '' and (row_number() over (partition by t.context_id, i.ordered order by i.n) > 1
+      or exists (select from a2a_tasks_run e where e.ordered_in = t.context_id and e.status in ('queued', 'running')))
+      as behind
+  from input i join task t
     on (t.public_id, t.agent, t.owner, t.tenant) = (i.id, i.agent, i.owner, i.tenant)
 ), message as (
   insert into a2a_tasks_message (task_id, number, role, body, opening)
@@ -112,21 +120,20 @@ with input as (
   insert into a2a_tasks_event (task_id, number, kind, state, body) select key, 1, 1, '', '' from keyed
 ), joining as (
   select j.queue, j.share, 1 + greatest(
-    coalesce((select r.round from a2a_tasks_run r where r.status = 'queued' and r.queue = j.queue and r.round < {PARKED}
-      and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
-        and e.status in ('queued', 'running')) and not {fair_queue.BEHIND_IN_CONTEXT}
+    coalesce((select r.round from a2a_tasks_run r where r.status = 'queued' and r.queue = j.queue and r.round < {BEHIND}
+      and not {fair_queue.IS_BEHIND_ANOTHER}
       order by r.round, r.id limit 1), 0),
     coalesce((select max(r.round) from a2a_tasks_run r
-      where r.status = 'queued' and r.queue = j.queue and r.share = j.share and r.round < {PARKED}), 0)) as round
-  from (select distinct queue, share from input where token = '') j
+      where r.status = 'queued' and r.queue = j.queue and r.share = j.share and r.round < {BEHIND}), 0)) as round
+  from (select distinct queue, share from keyed where token = '' and not behind) j
 ), audit as (
   insert into a2a_tasks_auditentry (tenant, agent, actor, action, object, outcome, detail, request)
-  select tenant, agent, actor, 'task.send', id, 'done', '', request_id from keyed
+  select tenant, agent, actor, 'task.send', id, 'done', detail, request_id from keyed
 ), run as (
-  insert into a2a_tasks_run (task_id, input_number, queue, share, round, status, attempt, token, worker,
+  insert into a2a_tasks_run (task_id, input_number, queue, agent, share, round, status, attempt, token, worker,
     lease_seconds, lease_until, started_at, request, error, ordered_in)
-  select key, 1, k.queue, k.share,
-    coalesce(j.round - 1 + row_number() over (partition by j.queue, j.share order by n), 0),
+  select key, 1, k.queue, k.agent, k.share, case when k.behind then {BEHIND} else
+    coalesce(j.round - 1 + row_number() over (partition by k.behind, j.queue, j.share order by n), 0) end,
     case when token = '' then 'queued' else 'running' end,
     case when token = '' then 0 else 1 end, token, worker, lease,
     case when token <> '' then clock_timestamp() + make_interval(secs => lease) end,
@@ -135,15 +142,17 @@ with input as (
   order by k.n
   returning task_id, id
 )
-select k.n, k.key, r.id from keyed k join run r on r.task_id = k.key order by k.n
+select k.n, k.key, r.id, k.behind from keyed k join run r on r.task_id = k.key order by k.n
 """  # noqa: S608 - names of ours
 
 
-def insert_tasks(news: Sequence[NewTask]) -> list[tuple[int, int]]:
+def insert_tasks(news: Sequence[NewTask]) -> list[InsertedTask]:
     """See `interface.Backend`."""
     columns = {name: [value(new) for new in news] for name, (_, value) in NEW_TASK.items()}
-    rows = fetch(INSERT_TASKS, {"n": list(range(len(news))), **columns}, point="accept.inserted")
-    return [(task, run) for _, task, run in rows]
+    values = {"n": list(range(len(news))), **columns}
+    size = sum(len(new.message) + len(new.request) for new in news)
+    rows = fetch(INSERT_TASKS, values, point="accept.inserted", size=size)
+    return [InsertedTask(task, run, behind) for _, task, run, behind in rows]
 
 
 # --- batches of runs ------------------------------------------------------------------------------
@@ -157,6 +166,7 @@ BATCH: dict[str, tuple[str, Callable[[Batch], Any]]] = {
     "state": ("text", lambda batch: batch.status.state.value if batch.status else None),
     "at": ("timestamptz", lambda batch: batch.status.at if batch.status else None),
     "status_message": ("text", lambda batch: batch.status.message if batch.status else None),
+    "status_text": ("text", lambda batch: batch.status.text if batch.status else None),
     "memory": ("text", lambda batch: batch.memory),
     "reveal": ("bool", lambda batch: batch.reveal),
     "ended": ("text", lambda batch: batch.end.status if batch.end else None),
@@ -173,6 +183,7 @@ with batch as (
   update a2a_tasks_task t set last_event = t.last_event + b.count, batches = t.batches + 1,
     state = coalesce(b.state, t.state), status_at = coalesce(b.at, t.status_at),
     status_message = coalesce(b.status_message, t.status_message),
+    status_text = coalesce(b.status_text, t.status_text),
     memory = coalesce(b.memory, t.memory), is_task = t.is_task or b.reveal,
     run_token = case when b.ended is null then t.run_token else '' end
   from batch b where t.id = b.task and t.run_token = b.token and b.token <> '' and t.batches = coalesce(b.after, t.batches)
@@ -217,7 +228,8 @@ def append_batches(batches: Sequence[Batch]) -> list[int | None]:
         written = _append(batches)
         held = [batch for batch, last in zip(batches, written, strict=True) if last]
         for batch in held:
-            empty_reopened(batch)
+            if batch.reopened:
+                empty_reopened(batch)
         change_conversations(held)
         return written
 
@@ -252,34 +264,51 @@ def _append(batches: Sequence[Batch]) -> list[int | None]:
 
 #: The first half of the advisory locks under which limited runs are counted; the second is the agent.
 COUNTING = 0x0A2A
-#: Seconds of a time limit that has no effect.
-NEVER = 1e9
 #: Maximum wait of a heartbeat for one row, in seconds.
 LOCK_SECONDS = 0.3
+#: Number of agents, and of runs of each, that a claim reads beyond those wanted: other claims may have locked the first.
+SPARE = 20
 
 # A task and its run are locked together or not at all: a cancellation holds the task and waits for its runs, so a claim
 # must not wait for a task while it holds a run. Each row gets a token of its own.
+# Waiting runs are read agent by agent: those of agents that are not wanted now are not read at all, however many wait.
+# The recursion steps along an index from one agent to the next.
 # An orphan is a run that was due for a while and not claimed, while no process that has its agent was seen.
 # `statement_timestamp` can be searched by an index; `clock_timestamp` cannot.
+# Rows are locked in the order of their turns, and no more than are claimed: another claim finds the others. They are
+# looked up by an array: of a join the planner expects so many rows that it may read the whole table of tasks.
 # It claims from one queue: for several queues at once PostgreSQL sorts all due runs, or searches all runs in the table.
 # The fields in braces are filled in below (CLAIMS).
 CLAIM = """
-with due as (
-  select r.id, r.task_id, r.round, r.input_number, %(mark)s || replace(gen_random_uuid()::text, '-', '') as token,
+with recursive waiting(agent) as (
+  select min(r.agent) from a2a_tasks_run r where r.status = 'queued' and r.queue = %(queue)s and {quarantine}
+  union all
+  select (select min(r.agent) from a2a_tasks_run r
+    where r.status = 'queued' and r.queue = %(queue)s and {quarantine} and r.agent > w.agent)
+  from waiting w where w.agent is not null
+), wanted as (
+  select w.agent, w.agent = any(%(agents)s) as hosted from waiting w
+  where w.agent = any(%(agents)s) or %(orphans)s and w.agent <> all(%(known)s)
+    and (select r.due_at from a2a_tasks_run r where r.status = 'queued' and r.queue = %(queue)s and r.agent = w.agent
+      and {quarantine} order by r.round, r.id limit 1) < clock_timestamp() - make_interval(secs => %(orphan)s)
+    and not exists (select from a2a_tasks_worker o where o.seen_at > statement_timestamp() - make_interval(secs => %(unseen)s)
+      and o.queues ? %(queue)s and o.agents ? w.agent)
+), heads as (
+  select w.*, d.* from wanted w cross join lateral (
+    select r.{first} as first_place, r.id as first_id {waiting} order by r.{first}, r.id limit 1
+  ) d order by first_place, first_id limit %(limit)s + %(spare)s
+), candidates as (
+  select d.id from heads w cross join lateral (
+    select r.id {waiting} order by r.{first}, r.id limit 2 * %(limit)s + %(spare)s
+  ) d
+), due as (
+  select r.id, r.task_id, r.round, r.due_at, r.input_number,
+    %(mark)s || replace(gen_random_uuid()::text, '-', '') as token,
     t.state = any(%(ended)s) as ended, r.started_at is not null as begun_before,
     octet_length(t.memory) + octet_length(r.request) as size
   from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
-  where r.status = 'queued' and r.queue = %(queue)s and r.due_at <= clock_timestamp()
-    and r.round <= %(last_round)s and r.share <> all(%(full)s) and {quarantine}
-    and {withheld}(t.agent = any(%(agents)s) or r.due_at < clock_timestamp() - make_interval(secs => %(orphan)s)
-      and not exists (select from a2a_tasks_worker w where w.seen_at > statement_timestamp() - make_interval(secs => %(unseen)s)
-        and w.queues ? r.queue and w.agents ? t.agent)
-      and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
-        and e.ended_at > clock_timestamp() - make_interval(secs => %(orphan)s)))
-    and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
-      and e.status in ('queued', 'running'))
-    and not {behind}
-  order by {order} limit %(limit)s
+  where r.id = any(array(select c.id from candidates c)) and r.status = 'queued' and r.round <= %(last_round)s
+  order by r.{first}, r.id limit %(limit)s
   for update of r, t skip locked
 ), fit as (
   select s.* from (
@@ -313,17 +342,24 @@ order by r.round, r.id
 #: Suspects are claimed separately. The number of deaths is part of the text, so that PostgreSQL can use the index
 #: `run_suspect`. Runs that need a process of their own take turns: one that has just died waits behind the others.
 QUARANTINES = {
-    Quarantine.NONE: ("r.shared_deaths < 2", "r.round, r.id"),
-    Quarantine.GROUP: ("r.shared_deaths = 2", "r.round, r.id"),
-    Quarantine.PROCESS: ("r.shared_deaths >= 3", "r.due_at, r.id"),
+    Quarantine.NONE: ("r.shared_deaths < 2", "round"),
+    Quarantine.GROUP: ("r.shared_deaths = 2", "round"),
+    Quarantine.PROCESS: ("r.shared_deaths >= 3", "due_at"),
 }
-#: The statements by quarantine, and by whether agents are withheld.
+#: The runs of agent `w` that may be claimed.
+WAITING = """
+    from a2a_tasks_run r
+    where r.status = 'queued' and r.queue = %(queue)s and r.agent = w.agent and r.due_at <= clock_timestamp()
+      and r.round <= %(last_round)s and r.share <> all(%(full)s) and {quarantine}
+      and (w.hosted or r.due_at < clock_timestamp() - make_interval(secs => %(orphan)s))
+      and not {behind}"""
 CLAIMS = {
-    (quarantine, bool(withheld)): CLAIM.format(
-        quarantine=deaths, order=order, withheld=withheld, behind=fair_queue.BEHIND_IN_CONTEXT
+    quarantine: CLAIM.format(
+        quarantine=deaths,
+        first=first,
+        waiting=WAITING.format(quarantine=deaths, behind=fair_queue.IS_BEHIND_ANOTHER),
     )
-    for quarantine, (deaths, order) in QUARANTINES.items()
-    for withheld in ("", "t.agent <> all(%(withheld)s) and ")
+    for quarantine, (deaths, first) in QUARANTINES.items()
 }
 
 
@@ -332,19 +368,21 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
     values = {
         "ended": sorted(TERMINAL),
         "agents": list(wanted.agents),
-        "orphan": float(conf.ORPHAN_SECONDS) if wanted.orphans else NEVER,
+        "known": list(wanted.known),
+        "orphans": wanted.orphans,
+        "orphan": float(conf.ORPHAN_SECONDS),
         "unseen": workers.absence().total_seconds(),
         "worker": wanted.worker,
         "lease": wanted.lease_seconds,
         "carrying": wanted.carrying,
         "most": CLAIM_BYTES,
         "full": list(wanted.full),
-        "withheld": list(wanted.withheld),
         "mark": wanted.mark,
+        "spare": SPARE,
     }
     requested_at = time.monotonic()
     queues, rows = wanted.queues, list[Any]()
-    statement = CLAIMS[wanted.quarantine, bool(wanted.withheld)]
+    statement = CLAIMS[wanted.quarantine]
     with transaction.atomic() if len(queues) > 1 else contextlib.nullcontext():
         for queue in random.sample(queues, len(queues)):  # the first queue may fill the whole claim
             if (
@@ -433,13 +471,13 @@ with held as (
   update a2a_tasks_task t set run_token = '' from held h where t.id = h.task_id
 )
 update a2a_tasks_run r set status = 'queued', token = '', lease_until = null, due_at = clock_timestamp(),
-  attempt = r.attempt - case when r.token = any(%(tried)s::text[]) then 0 else 1 end,
+  said = 0, parked_in = '', attempt = r.attempt - case when r.token = any(%(tried)s::text[]) then 0 else 1 end,
   error = r.error || case when r.token = any(%(tried)s::text[]) then
     'Attempt ' || r.attempt || ' on ' || r.worker || ' was stopped with its process.' || chr(10) else '' end,
   request = case when r.request ~ '"trace": ?[[]' then left(r.request, -1) || ',"before":["'
-    || left(encode(sha256(convert_to(r.token, 'UTF8')), 'hex'), 16) || '",' || r.attempt || ']}' else r.request end
-from held h where r.id = h.id returning h.token, h.queue
-"""
+    || left(encode(sha256(convert_to(r.token, 'UTF8')), 'hex'), 16) || '",' || r.attempt || ']}' else r.request end,
+  past = """
+HAND_BACK += f"{write_end(HANDED_BACK)} from held h where r.id = h.id returning h.token, h.queue"
 
 
 def hand_back_unlocked(tokens: Collection[str], tried: Collection[str]) -> list[tuple[str, str]]:
@@ -448,15 +486,16 @@ def hand_back_unlocked(tokens: Collection[str], tried: Collection[str]) -> list[
     return [(token, queue) for token, queue in rows]
 
 
-QUEUE_AGAIN = """
-update a2a_tasks_run r set status = 'queued', token = '', lease_until = null, due_at = clock_timestamp(), error = d.error,
+QUEUE_AGAIN = f"""
+update a2a_tasks_run r set status = 'queued', token = '', lease_until = null, due_at = clock_timestamp(),
+  said = 0, parked_in = '', error = d.error,
   deaths = d.deaths, shared_deaths = d.shared_deaths, died_at_event = d.died_at_event, furthest = d.furthest,
-  longest_life = d.longest_life, request = d.request
+  longest_life = d.longest_life, request = d.request, past = {write_end(DIED)}
 from unnest(%(pk)s::bigint[], %(error)s::text[], %(deaths)s::int[], %(shared_deaths)s::int[], %(died_at_event)s::int[],
   %(furthest)s::int[], %(longest_life)s::float8[], %(request)s::text[])
   as d(id, error, deaths, shared_deaths, died_at_event, furthest, longest_life, request)
 where r.id = d.id returning r.id
-"""
+"""  # noqa: S608 - constants of ours
 
 
 def save_as_queued(runs: Sequence[Run]) -> None:
@@ -473,13 +512,14 @@ def save_as_queued(runs: Sequence[Run]) -> None:
 KEEP_STEPS = """
 with input as (
   select * from unnest(%(n)s::int[], %(task)s::bigint[], %(token)s::text[], %(input)s::int[], %(name)s::text[],
-    %(result)s::text[], %(run)s::bigint[]) as i(n, task, token, input, name, result, run)
+    %(result)s::text[], %(run)s::bigint[], %(seconds)s::float8[])
+    as i(n, task, token, input, name, result, run, seconds)
 ), held as (
   select t.id, i.n from a2a_tasks_task t join input i on i.task = t.id
   where t.run_token = i.token and i.token <> '' order by t.id for update of t{skip}
 ), step as (
-  insert into a2a_tasks_step (task_id, input_number, name, result, run)
-  select h.id, i.input, i.name, i.result, i.run from held h join input i on i.n = h.n
+  insert into a2a_tasks_step (task_id, input_number, name, result, run, seconds)
+  select h.id, i.input, i.name, i.result, i.run, i.seconds from held h join input i on i.n = h.n
   on conflict (task_id, input_number, name) do update set result = excluded.result
     where a2a_tasks_step.run = excluded.run and a2a_tasks_step.result = excluded.result
   returning task_id, name
@@ -500,6 +540,7 @@ def keep_steps(steps: Sequence[StepResult]) -> set[int]:
         "name": [step.name for step in steps],
         "result": [step.result for step in steps],
         "run": [step.run.run for step in steps],
+        "seconds": [step.seconds for step in steps],
     }
     statement = KEEP if len(steps) == 1 else KEEP_UNLOCKED
     size = sum(len(step.result) for step in steps)
@@ -565,6 +606,19 @@ def _make_stored(row: Any) -> StoredTask:
 
 # --- events ---------------------------------------------------------------------------------------
 
+#: With `limit`, each task is looked up by its key, also by a plan that was made when there were few.
+OTHER_ENDS = """
+select i.id, t.last_event from unnest(%s::bigint[], %s::int[]) as i(id, known)
+left join lateral (select last_event from a2a_tasks_task where id = i.id limit 1) t on true
+where t.last_event is distinct from i.known
+"""
+
+
+def find_other_ends(known: Mapping[int, int]) -> dict[int, int | None]:
+    """See `interface.Backend`."""
+    return dict(fetch(OTHER_ENDS, [list(known), list(known.values())]))
+
+
 #: The events of a task after a number, up to a number of bytes. The server reads only the lengths of bodies beyond it.
 READ_WITHIN = f"""
 select number, kind, state, run, body from (
@@ -626,6 +680,15 @@ def read_clock() -> float:
     """See `interface.Backend`."""
     ((now,),) = fetch("select extract(epoch from clock_timestamp())::float8", [])
     return float(now)
+
+
+def find_call_news(recent: datetime.timedelta | None) -> list[call_news.Row]:
+    """See `interface.Backend`."""
+    return call_news.find(recent) if recent else call_news.find_portably(recent)
+
+
+def shift_waits(seconds: float) -> None:
+    """See `interface.Backend`. The clock is that of the server."""
 
 
 def lock_number(number: int, *, wait: bool) -> bool:

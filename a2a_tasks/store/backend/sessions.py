@@ -29,8 +29,7 @@ __all__ = [
     "CUT_OFF",
     "LOCKED",
     "allow_bytes",
-    "await_no_longer_than_asked",
-    "drop_dead_connection",
+    "check_connection",
     "is_cut_off",
     "limit_transaction",
     "longest",
@@ -46,10 +45,12 @@ CUT_OFF = {"57014", "25P03", LOCKED}
 #: The part of a statement's time that it may wait for one lock. It is below 1, so that both timeouts can be distinguished.
 SHARE_OF_LOCKS = 0.9
 #: Settings of a session that prepares its statements. The plan of a prepared statement is kept. On a young database, whose
-#: tables are small and have no statistics, the plan would read whole tables, also after these have grown.
-PLANNING = ("enable_seqscan = off", "jit = off")
-#: Minimum expected speed of a large statement, in bytes per second.
-SPEED = 4 * 1024 * 1024
+#: tables are small and have no statistics, the plan would read whole tables, also after these have grown. Without
+#: `force_generic_plan`, PostgreSQL plans each claim anew, which takes ten times as long as to execute it.
+PLANNING = ("enable_seqscan = off", "jit = off", "plan_cache_mode = force_generic_plan")
+#: Minimum expected speed of a large statement, in bytes per second. A character may have three bytes where only the
+#: number of characters is known.
+SPEED = 1024 * 1024
 #: Minimum seconds after a failure to connect in which this process does not connect again.
 CLOSED_SECONDS = 0.2
 #: Seconds after which a session that was given up is no longer counted.
@@ -68,51 +69,69 @@ def is_cut_off(fault: BaseException) -> bool:
 
 @contextlib.contextmanager
 def allow_bytes(size: int) -> Iterator[None]:
-    """Open a transaction whose statements get more time, in proportion to the bytes that are sent."""
+    """Open a transaction whose statements get more time, in proportion to the bytes that are sent.
+
+    From the first bytes of a statement to its last ones the session is idle in its transaction. So this time is
+    extended, too, until the statement has ended. A failure without an answer gets the attribute `size`.
+    """
     if connection.vendor != "postgresql":
         with transaction.atomic():
             yield
         return
     more = size / SPEED
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(f"set local statement_timeout = {_milliseconds(more)}")
+        _allow(more)
         session = connection.connection
-        vars(session)["more"] = more
         try:
             yield
+            _allow(0.0)
+        except OperationalError as fault:
+            vars(fault)["size"] = size
+            raise
         finally:
             vars(session)["more"] = 0.0
 
 
-def drop_dead_connection() -> None:
-    """Close an idle connection that the server has closed (then there is something to read), or that is in a transaction.
+def _allow(more: float) -> None:
+    """Give the statements of this transaction `more` seconds than usual, beginning with the next one."""
+    limits = {
+        "statement_timeout": _milliseconds(more),
+        "idle_in_transaction_session_timeout": _idle_milliseconds(more),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute("; ".join(f"set local {name} = {value}" for name, value in limits.items()))
+    vars(connection.connection)["more"] = more
 
-    The next transaction gets a new connection. In a transaction that was left open, its writes would fail or be lost.
+
+def check_connection() -> None:
+    """Make this thread's connection fit for a transaction: one that the server answers, in time, and that is in none.
+
+    Raises OperationalError if there is no new connection.
     """
     session = connection.connection
-    if session is None or connection.in_atomic_block:
-        return
-    if _hung_up(session):
+    if session is not None and not connection.in_atomic_block and not _is_fit(session):
         connection.close()
-    elif left := _read_state(session):
-        logger.error("a connection was left in a transaction (%s); it is closed", left)
-        connection.close()
-
-
-def _hung_up(session: Any) -> bool:
-    return connection.vendor == "postgresql" and (session.closed or _readable(session.fileno()))
-
-
-def _read_state(session: Any) -> str:
-    """Return the transaction state of the connection, by the driver and by Django; empty between transactions."""
     if connection.vendor == "postgresql":
+        _ensure_limits()
+
+
+def _is_fit(session: Any) -> bool:
+    """Return whether an idle connection can be used.
+
+    One that the server has closed cannot: then there is something to read. Nor can one that was left in a transaction,
+    in which writes would fail or be lost.
+    """
+    if connection.vendor == "postgresql":
+        if session.closed or _readable(session.fileno()):
+            return False
         status, autocommit = session.pgconn.transaction_status, session.autocommit
-        if status != TransactionStatus.IDLE:
-            return TransactionStatus(status).name
     else:
-        autocommit = not session.in_transaction
-    return "" if autocommit and connection.autocommit else "no autocommit"
+        status, autocommit = TransactionStatus.IDLE, not session.in_transaction
+    if status == TransactionStatus.IDLE and autocommit and connection.autocommit:
+        return True
+    left = "no autocommit" if status == TransactionStatus.IDLE else TransactionStatus(status).name
+    logger.error("a connection was left in a transaction (%s); it is closed", left)
+    return False
 
 
 def _readable(descriptor: int) -> bool:
@@ -175,10 +194,8 @@ class _Door:
 _door = _Door()
 
 
-def await_no_longer_than_asked() -> None:
+def _ensure_limits() -> None:
     """Connect if necessary, and limit each wait for an answer on this connection to DATABASE_SECONDS."""
-    if connection.vendor != "postgresql":
-        return
     if connection.connection is None:
         _door.open()
     session = connection.connection
@@ -196,11 +213,10 @@ def _limit(session: Any) -> None:
     Only the store's sessions, whose transactions are short, have them: an agent's own transaction may be long. Behind a
     pool of transactions (A2A_PREPARE=0) sessions are shared, so that each transaction sets its own limits.
     """
-    frozen = int(float(conf.LEASE_SECONDS) * 1000 / 3)
     limits = {
         "statement_timeout": _milliseconds(),
         "lock_timeout": int(_milliseconds() * SHARE_OF_LOCKS),
-        "idle_in_transaction_session_timeout": frozen,
+        "idle_in_transaction_session_timeout": _idle_milliseconds(),
     }
     commands = [f"{name} = {value}" for name, value in limits.items()]
     if conf.PREPARE:
@@ -231,6 +247,10 @@ def _execute_limited(execute: Any, *statement: Any) -> Any:
 
 def _milliseconds(more: float = 0.0) -> int:
     return int((float(conf.DATABASE_SECONDS) + more) * 1000)
+
+
+def _idle_milliseconds(more: float = 0.0) -> int:
+    return int((float(conf.LEASE_SECONDS) / 3 + more) * 1000)
 
 
 def _wait(session: psycopg.Connection, answer: Any, **_: Any) -> Any:

@@ -49,9 +49,8 @@ def is_wanted(which: str) -> str:
 
 def empty_reopened(batch: Batch) -> None:
     """Empty the folded artifacts that grow again; call it in the transaction that writes the batch."""
-    if batch.reopened:
-        reopened = Artifact.objects.filter(task_id=batch.task, position__in=batch.reopened)
-        reopened.update(body="")
+    reopened = Artifact.objects.filter(task_id=batch.task, position__in=batch.reopened)
+    reopened.update(body="")
 
 
 def fetch(

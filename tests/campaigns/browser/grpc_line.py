@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
-from a2a_tasks.bindings.grpc.schema import message_class, service
+from a2a_grpc.binding.schema import message_class, service
 
 __all__ = ["Asked", "read"]
 

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +49,12 @@ async def say(host: BrowsedHost, agent: str, text: str, **configuration: Any) ->
 async def open_task(page: Page, task: str) -> None:
     """Go to its page by way of the search."""
     await page.goto(f"{TASKS}?q={task}")
-    await page.locator("#result_list .field-short_id a").click()
+    await page.locator("#result_list .field-asked a").click()
 
 
 def state(page: Page) -> Any:
     """The badge on top of a task's page."""
-    return page.locator("#a2a-header .a2a-badge").first
+    return page.locator(".a2a-summary .a2a-badge")
 
 
 async def act(page: Page, action: str) -> None:
@@ -139,12 +140,12 @@ async def find(page: Page, words: str, beginning: str) -> None:
         await expect(page.locator("#result_list tbody tr")).to_have_count(1)
         await expect(page.locator("#result_list")).to_contain_text(words)
     await presentable(page, "tasks-found")
-    await page.locator("#result_list .field-short_id a").click()
+    await page.locator("#result_list .field-asked a").click()
 
 
 async def watch(page: Page, file: Path) -> None:
     """The page says what happened and what it waits for, and moves while one looks."""
-    story = page.locator(".a2a-story")
+    story = page.locator("#a2a-tab")
     await expect(state(page)).to_have_text("working")
     await expect(story).to_contain_text("I ask the depot.")
     await expect(story).to_contain_text("asked the depot for parcel-4711")
@@ -162,6 +163,7 @@ async def watch(page: Page, file: Path) -> None:
 
 async def send_again(page: Page, hook: Partner) -> None:
     """The partner has mended his side, and hears what was given up."""
+    await page.get_by_role("link", name="Webhooks", exact=True).last.click()
     await page.locator("section[aria-labelledby=a2a-deliveries] table tbody a").first.click()
     await expect_reloaded(page, ".a2a-facts", "dead")
     await presentable(page, "delivery-dead")
@@ -189,7 +191,7 @@ async def run_again_and_cancel(page: Page) -> None:
     await presentable(page, "task-run-again")
     await sure.click()
     await expect(state(page)).to_have_text("working")
-    await page.get_by_role("button", name="Cancel task").click()
+    await page.keyboard.press("c")
     await expect(sure).to_be_visible()
     await presentable(page, "task-cancel")
     await sure.click()
@@ -218,14 +220,17 @@ class TestTheListOfTasks:
         await expect(root.locator(".a2a-plan")).to_contain_text("3 tasks")
         await presentable(root, "tasks-cancel")
         await root.get_by_role("button", name=re.compile(r"3 tasks\)$")).click()
-        await expect(root.locator(".messagelist")).to_contain_text("3")
+        await expect(root.locator(".a2a-job")).to_contain_text("3 of 3 tasks")
+        await expect(root.get_by_role("button", name="Stop the job")).to_have_count(0)
+        await presentable(root, "bulk-job")
         await root.goto(f"{TASKS}?q={words}")
         await expect(root.locator("#result_list .a2a-badge.a2a-canceled")).to_have_count(3)
         await say(host, "demo", f"ask What is {words} in the {'very ' * 20} long run?")
         await expect_reloaded(root, "#result_list", "input-required")
         await presentable(root, "tasks")
         async with root.expect_download() as download:
-            await root.get_by_role("button", name="Export CSV").click()
+            await root.locator("summary", has_text="Export").click()
+            await root.get_by_role("button", name="CSV").click()
         saved = tmp_path / "tasks.csv"
         await (await download.value).save_as(saved)
         assert saved.read_text().count("canceled") == 3
@@ -242,12 +247,12 @@ class TestTheListOfTasks:
         await expect(root.locator("#result_list tbody tr")).to_have_count(50)
         await root.locator("#action-toggle").check()
         await root.get_by_role("button", name="Select all tasks of this list").click()
-        await expect(root.locator("div.actions")).to_contain_text("at most 1,000 at once")
+        await expect(root.locator("div.actions")).to_contain_text("All tasks of this list selected")
         await presentable(root, "tasks-all-selected")
         await act(root, "Cancel selected tasks …")
         await expect(root.locator(".a2a-plan")).to_contain_text("51 tasks")
         await root.get_by_role("button", name=re.compile(r"51 tasks\)$")).click()
-        await expect(root.locator(".messagelist")).to_contain_text("51")
+        await expect(root.locator(".a2a-job")).to_contain_text("51 of 51 tasks")
 
 
 class TestATaskWhoseProcessWasKilled:
@@ -258,7 +263,7 @@ class TestATaskWhoseProcessWasKilled:
         file = tmp_path / "mortal"
         task = (await say(host, "mortal", str(file)))["id"]
         await open_task(root, task)
-        story = root.locator(".a2a-story")
+        story = root.locator("#a2a-tab")
         await expect(story).to_contain_text("Here.")
         attempts = story.locator(".a2a-beside", has_text=re.compile(r"attempt \d"))
         await expect(attempts).to_have_count(1)
@@ -267,11 +272,48 @@ class TestATaskWhoseProcessWasKilled:
         await expect(story).to_contain_text("attempt 2 after")
         await expect(story).to_contain_text("died with signal 9")  # while one looks
         await root.reload()
-        first, second, end = await attempts.all_inner_texts()
+        begin, first, second, end = await attempts.all_inner_texts()
+        assert re.search(r"started attempt 1 on \S+", begin)
         assert re.search(r"fenced attempt 1 on \S+: the agent's process died with signal 9", first)
         assert re.search(r"started attempt 2 on \S+", second)
         assert re.search(r"ended attempt 2 after \d", end)
         await presentable(root, "task-two-attempts")
+
+
+class TestATaskThatWaitedAndDied:
+    async def test_shows_three_segments_that_add_up_to_its_duration(
+        self, root: Page, host: BrowsedHost, tmp_path: Path
+    ) -> None:
+        """The operator watches the wait, the death and the retry, and opens the bar of the attempt that died."""
+        file = tmp_path / "sleeper"
+        task = (await say(host, "mortal-sleeper", str(file)))["id"]
+        await root.goto(f"/admin/t/{task}")
+        await expect(root.locator(".a2a-diagnosis .a2a-kind").first).to_have_text("parked")
+        os.kill(await pid_of(file), signal.SIGKILL)
+        await expect(state(root)).to_have_text("completed")
+        await expect(root.locator("[hx-get]")).to_have_count(0)
+        whole = root.locator(".a2a-span", has_text="run ").first.locator("rect:not(.a2a-bar-fold)")
+        said = [text or "" for text in await whole.locator("title").all_text_contents()]
+        attempts = [text for text in said if text.startswith("attempt")]
+        assert [one.rpartition(": ")[2] for one in attempts] == ["parked in sleep", "died", "ended"]
+        moments = await root.locator("#a2a-tab time").evaluate_all("all => all.map(e => e.title)")
+        first, *_, last = sorted(map(datetime.fromisoformat, moments))
+        took = (last - first).total_seconds()
+        assert sum(map(seconds_of, said)) == pytest.approx(took, rel=0.05)
+        await root.locator(".a2a-bar-fault").first.click()
+        panel = root.locator("#a2a-panel")
+        await expect(panel).to_contain_text("died")
+        assert "bar=" in root.url
+        await root.reload()
+        await expect(panel).to_contain_text("died")
+        await presentable(root, "task-waterfall")
+
+
+def seconds_of(text: str) -> float:
+    """The duration in the words of a bar: `attempt: attempt 1 on a, 3.2 s: died`."""
+    found = re.search(r", ([\d.]+) (ms|s)\b", text)
+    assert found, text
+    return float(found[1]) / (1000 if found[2] == "ms" else 1)
 
 
 @pytest.fixture
@@ -290,7 +332,8 @@ class TestKeys:
         await root.goto("/admin/a2a_tasks/apikey/")
         await presentable(root, "keys")
         await root.locator("#result_list tr", has_text="partner").get_by_role("checkbox").check()
-        await act(root, "Rotate selected keys")
+        await act(root, "Rotate selected keys …")
+        await root.get_by_role("button", name="Rotate").click()
         secret = await root.locator("#content code").first.inner_text()
         assert secret.split("_")[1] == key.split("_")[1] and secret != key
         await expect(root.locator("#content")).to_contain_text("The old secret goes on until")
@@ -313,15 +356,17 @@ class TestAgents:
         await presentable(root, "agents")
         await root.get_by_role("link", name="Napper").click()
         await presentable(root, "agent")
+        await root.locator("summary", has_text="Change state").click()
         await root.get_by_label("Reason").first.fill("a deploy")
         await root.get_by_role("button", name="Drain").click()
         sure = root.locator(".a2a-confirm button")
         await expect(sure).to_be_visible()
         await presentable(root, "agent-drain")
         await sure.click()
-        await expect(root.locator(".a2a-facts")).to_contain_text("draining")
+        await expect(root.locator(".a2a-head .a2a-badge")).to_have_text("draining")
+        await root.locator("summary", has_text="Change state").click()
         await root.get_by_role("button", name="Enable").click()
-        await expect(root.locator(".a2a-facts .a2a-badge").first).to_have_text("on")
+        await expect(root.locator(".a2a-head .a2a-badge")).to_have_text("on")
 
     async def test_and_the_processes_that_carry_them_are_listed(self, root: Page) -> None:
         await root.goto("/admin/a2a_tasks/worker/")
@@ -337,11 +382,11 @@ class TestWorkForPeople:
         await root.goto("/admin/")
         await root.get_by_role("link", name="Inbox").first.click()
         await expect_reloaded(root, "#content", words)
-        line = root.locator("article", has_text=words)
         await presentable(root, "waiting")
+        await root.locator(".a2a-rows a", has_text=words).click()
+        line = root.locator("#a2a-detail article", has_text=words)
         await line.get_by_role("button", name="Claim").click()
         await expect(line).to_contain_text("assigned to root")
-        await line.locator("summary", has_text="Answer").click()
         await line.get_by_label("Text").fill("You may")
         await axe(root)
         await line.get_by_role("button", name="Send the answer").click()
@@ -349,7 +394,57 @@ class TestWorkForPeople:
         await expect(line).to_have_count(0)
         await open_task(root, task)
         await expect(state(root)).to_have_text("completed")
-        await expect(root.locator(".a2a-story")).to_contain_text("You may")
+        await expect(root.locator("#a2a-tab")).to_contain_text("You may")
+
+    async def test_is_answered_without_the_mouse(self, root: Page, host: BrowsedHost) -> None:
+        words = uuid.uuid4().hex[:8]
+        tasks = [(await say(host, "demo", f"ask {words} {n}?"))["id"] for n in range(3)]
+        await root.goto("/admin/a2a_tasks/waiting/")
+        asked = root.locator("#a2a-detail .a2a-ask")
+        while not (await asked.inner_text()).startswith(words):
+            before = await asked.inner_text()
+            await root.keyboard.press("j")
+            await expect(asked).not_to_have_text(before)
+        for number in range(3):
+            await expect(asked).to_have_text(f"{words} {number}?")
+            await root.keyboard.press("e")
+            await root.keyboard.type("Yes")
+            await root.keyboard.press("Control+Enter")
+            await expect(root.locator(".messagelist")).to_contain_text(tasks[number])
+
+
+class TestTheOverview:
+    async def test_shows_the_values_of_a_chart_under_the_pointer_and_a_chosen_range(
+        self, root: Page, host: BrowsedHost
+    ) -> None:
+        await say(host, "demo", "echo chart")
+        await root.goto("/admin/")
+        plot = root.locator(".u-over").first
+        box = await plot.bounding_box()
+        assert box is not None
+        y = box["y"] + box["height"] / 2
+        await root.mouse.move(box["x"] + box["width"] * 0.6, y)
+        await expect(root.locator(".a2a-tip").first).to_contain_text("completed")
+        await root.mouse.down()
+        await root.mouse.move(box["x"] + box["width"] * 0.9, y, steps=4)
+        await root.mouse.up()
+        await expect(root.locator("[data-chart]").first).to_have_attribute("data-chosen", "1")
+        await plot.dblclick()
+        await expect(root.locator("[data-chart]").first).to_have_attribute("data-chosen", "")
+
+    async def test_finds_anything_by_its_id_from_any_page_without_the_mouse(
+        self, root: Page, host: BrowsedHost
+    ) -> None:
+        task = (await say(host, "demo", "echo find me"))["id"]
+        await root.goto("/admin/a2a_tasks/worker/")
+        await root.keyboard.press("Control+k")
+        field = root.locator("dialog input[type=search]")
+        await expect(field).to_be_focused()
+        await axe(root)
+        await root.keyboard.type(task)
+        await expect(root.locator("dialog #a2a-found a").first).to_contain_text(task)
+        await root.keyboard.press("Enter")
+        await expect(root.locator("h1")).to_have_text("echo find me")
 
 
 class TestTheAuditLog:
@@ -372,9 +467,6 @@ class TestEveryArea:
         await presentable(root, "task-input-required")
         await root.get_by_role("link", name="Answer").click()
         await presentable(root, "answer")
-        await root.go_back()
-        await root.get_by_role("link", name="conversation").click()
-        await presentable(root, "conversation")
         await root.go_back()
         await root.get_by_role("link", name="JSON", exact=True).click()
         await presentable(root, "json")
@@ -399,7 +491,8 @@ class TestEveryArea:
         await expect(state(root)).to_have_text("auth-required")
         await presentable(root, "task-auth-required")
         await root.goto("/admin/a2a_tasks/waiting/?kind=auth-required")
-        line = root.locator("article", has_text=task)
+        await root.locator(".a2a-rows li", has=root.get_by_label(task)).locator("a").click()
+        line = root.locator("#a2a-detail article", has_text=task)
         await line.get_by_role("button", name="Create a new link").click()
         await presentable(root, "fresh-link")
         await root.goto(await root.get_by_label("The link").input_value())
@@ -411,7 +504,8 @@ class TestEveryArea:
             told = {"taskPushNotificationConfig": {"url": f"{hook.url}/{'long/' * 12}"}}
             task = (await say(host, "courier", f"Where is it? {tmp_path / 'it'}", **told))["id"]
             await open_task(root, task)
-            await expect_reloaded(root, "section[aria-labelledby=a2a-deliveries]", "503")
+            await root.get_by_role("link", name="Webhooks", exact=True).click()
+            await expect_reloaded(root, "#content", "503")
             await root.set_viewport_size({"width": 1440, "height": 900})
             hidden = {}
             for name in ("delivery", "receiver", "pushconfig", "attempt"):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import re
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,14 +46,44 @@ async def enter(page: Page, dialect: str = "v10", binding: str = "JSONRPC") -> N
     """Open the playground, and choose a way to talk to the demo agent, once it is known."""
     await page.goto("/")
     await expect(page.get_by_label("Agent")).to_have_value("demo")
-    await page.get_by_label("Protocol version").select_option(dialect)
-    await page.get_by_label("Binding").select_option(binding)
+    await choose(page, "Protocol version", dialect)
+    await choose(page, "Binding", binding)
+
+
+@contextlib.asynccontextmanager
+async def settings(page: Page) -> AsyncIterator[None]:
+    """Within, the sheet of the settings is open."""
+    await page.locator("#pg-settings > button").click()
+    yield
+    await page.keyboard.press("Escape")
+    await expect(page.locator("#pg-how")).to_be_hidden()
+
+
+async def choose(page: Page, label: str, value: str) -> None:
+    """Choose something in the settings."""
+    async with settings(page):
+        await page.get_by_label(label).select_option(value)
+
+
+async def open_wire(page: Page) -> None:
+    """Open the drawer with what goes over the wire, if it is closed."""
+    if await page.locator("#pg-wire").get_attribute("open") is None:
+        await page.locator("#pg-wire > summary").click()
+
+
+async def bodies_of(page: Page, selector: str) -> list[str]:
+    """The JSON of the frames in these lines, which are opened."""
+    found = []
+    for line in await page.locator(selector).all():
+        await line.locator("summary").click()
+        found += (await line.locator("pre").inner_text()).split("\n\n")
+    return found
 
 
 async def say(page: Page, text: str) -> None:
     """Write a message and send it."""
     await page.get_by_role("textbox", name="Message").fill(text)
-    await page.get_by_role("button", name="Send").click()
+    await page.get_by_role("button", name="Send", exact=True).click()
 
 
 async def becomes(page: Page, state: str) -> None:
@@ -68,8 +100,8 @@ async def task(page: Page) -> str:
 
 async def numbers(page: Page) -> list[int]:
     """The numbers of all events on the wire, as they came."""
-    titles = await page.locator("#pg-frames .pg-in > .pg-line").all_inner_texts()
-    return [int(found[1]) for title in titles if (found := re.fullmatch(r"event (\d+)", title))]
+    titles = await page.locator("#pg-frames .pg-in > .pg-line").all_text_contents()
+    return [int(number) for title in titles for number in re.findall(r"(?:event |–)(\d+)", title)]
 
 
 class TestANewcomer:
@@ -78,7 +110,7 @@ class TestANewcomer:
         await expect(page.get_by_label("Agent")).to_have_value("demo")
         await shot(page, "playground")
         await page.get_by_role("button", name="chunks 10").click()
-        await page.get_by_role("textbox", name="Message").press("Control+Enter")
+        await page.get_by_role("textbox", name="Message").press("Enter")
         await becomes(page, "completed")
         await expect(page.locator(LAST)).to_contain_text("#9;")
         said = page.get_by_role("status").and_(page.locator("#pg-says"))
@@ -102,11 +134,11 @@ class TestANewcomer:
 
         await page.route("**/agents/", late)
         await page.goto("/")
-        await page.get_by_label("Protocol version").select_option("v10")
+        await choose(page, "Protocol version", "v10")
         await page.get_by_role("textbox", name="Message").fill("echo patience")
-        await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+        await expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
         met.set()
-        await page.get_by_role("button", name="Send").click()
+        await page.get_by_role("button", name="Send", exact=True).click()
         await expect(page.locator(LAST)).to_contain_text("patience")
 
     async def test_sends_nothing_while_it_asks_for_the_agents_anew(self, page: Page) -> None:
@@ -119,14 +151,15 @@ class TestANewcomer:
 
         await enter(page)
         await page.route("**/agents/", late)
-        await page.locator("#pg-credentials summary").click()
-        await page.get_by_label("Kind").select_option("key")
+        async with settings(page):
+            await page.locator("#pg-credentials summary").click()
+            await page.get_by_label("Kind").select_option("key")
         await page.get_by_role("textbox", name="Message").fill("echo patience")
-        await expect(page.get_by_role("button", name="Send")).to_be_disabled()
-        await page.get_by_role("textbox", name="Message").press("Control+Enter")
+        await expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
+        await page.get_by_role("textbox", name="Message").press("Enter")
         await expect(page.locator(LAST)).to_have_count(0)
         met.set()
-        await page.get_by_role("button", name="Send").click()
+        await page.get_by_role("button", name="Send", exact=True).click()
         await expect(page.locator(LAST)).to_contain_text("patience")
 
     @everywhere
@@ -162,7 +195,8 @@ class TestANewcomer:
         await (await download.value).save_as(saved)
         assert saved.read_text() == "what I wrote"
         # One answer in place of a stream; and the same by curl, as another task.
-        await page.get_by_label("Response").select_option("send")
+        await choose(page, "Response", "send")
+        await open_wire(page)
         await page.get_by_role("button", name="Clear").click()
         await say(page, 'data it\'s "copied"')
         await becomes(page, "completed")
@@ -184,27 +218,33 @@ class TestANewcomer:
         await expect(form).to_be_hidden()
         await say(page, "form")
         await becomes(page, "input-required")
-        await form.get_by_label("How many people").fill("12")
+        await form.get_by_label("How many people").fill("4")
         if dialect == "v10":
             await presentable(page, "playground-form")
-        await page.get_by_role("button", name="Send").click()
+        await page.get_by_role("button", name="Send", exact=True).click()
+        # The page knows what is missing, and sends nothing.
         await expect(form.get_by_label("Where to")).to_be_focused()
-        await expect(form.locator("[aria-invalid]")).to_have_count(3)
+        await expect(form.locator("[aria-invalid]")).to_have_count(2)
+        await expect(page.locator(".pg-theirs")).to_have_count(1)
+        await form.get_by_label("Where to").select_option("Rome")
+        await form.get_by_label("Book it now").select_option("no")
+        await form.get_by_label("How many people").fill("12")
+        await page.get_by_role("button", name="Send", exact=True).click()
+        await expect(form.get_by_label("How many people")).to_be_focused()
+        # The host has the last word.
+        await form.get_by_label("How many people").evaluate("node => node.removeAttribute('max')")
+        await page.get_by_role("button", name="Send", exact=True).click()
         await expect(form).to_contain_text("12 is greater than the maximum of 9")
-        await expect(form.get_by_label("Book it now")).to_have_accessible_description(
-            "It costs nothing. is missing"
-        )
         if dialect == "v10":
             await presentable(page, "playground-form-refused")
         if binding == "JSONRPC" and dialect == "v10":
+            await open_wire(page)
             await page.get_by_role("button", name="Copy as Python").last.click()
             program = await page.get_by_label("Copied").input_value()
             compile(program, "copied", "exec")
-            assert r'new_data_part(json.loads("{\"people\":12,' in program
-        await form.get_by_label("Where to").select_option("Rome")
+            assert r"\"people\":12," in program
         await form.get_by_label("How many people").fill("2")
-        await form.get_by_label("Book it now").select_option("no")
-        await page.get_by_role("button", name="Send").click()
+        await page.get_by_role("button", name="Send", exact=True).click()
         await becomes(page, "completed")
         said = json.loads(await page.locator(f"{LAST} >> .pg-data").inner_text())
         assert said == {"to": "Rome", "people": 2, "window": False, "sure": False}
@@ -214,10 +254,7 @@ class TestANewcomer:
         await enter(page)
         await say(page, "form Where and when?")
         await becomes(page, "input-required")
-        asked = await task(page)
         await page.reload()
-        await page.locator("#pg-past summary").click()
-        await page.get_by_role("button", name=asked).click()
         await expect(page.locator("#pg-form").get_by_label("Where to")).to_be_visible()
 
     async def test_sees_the_same_kinds_of_fields_as_operators(self, page: Page) -> None:
@@ -244,18 +281,14 @@ class TestANewcomer:
             assert shown == [field.kind for field in fields]
 
     async def test_needs_no_mouse_and_hears_what_happens(self, page: Page) -> None:
-        await enter(page)
-        await page.get_by_label("Response").focus()
-        for _ in range(20):
-            await page.keyboard.press("Tab")
-            if await page.get_by_role("textbox", name="Message").evaluate(
-                "node => node === document.activeElement"
-            ):
-                break
+        await page.goto("/")
+        await expect(page.get_by_label("Agent")).to_have_value("demo")
+        await expect(page.get_by_role("textbox", name="Message")).to_be_focused()
         await page.keyboard.type("echo by keys")
-        await page.keyboard.press("Tab")
-        await expect(page.get_by_role("button", name="Send")).to_be_focused()
+        await page.keyboard.press("Shift+Enter")
+        await page.keyboard.type("in two lines")
         await page.keyboard.press("Enter")
+        await expect(page.locator(LAST)).to_contain_text("in two lines")
         await expect(page.locator("#pg-says[role=status]")).to_contain_text("by keys")
 
     async def test_adds_a_file_by_button_and_leaves_another_out(self, page: Page) -> None:
@@ -268,39 +301,38 @@ class TestANewcomer:
         await say(page, "take this")
         await becomes(page, "completed")
         await expect(page.locator(LAST)).to_contain_text("b.txt")
-        await expect(page.locator(".pg-turns")).not_to_contain_text("a.txt")
+        await expect(page.locator("#pg-turns")).not_to_contain_text("a.txt")
 
     @both_bindings
     async def test_cancels_a_long_one(self, page: Page, dialect: str, binding: str) -> None:
         await enter(page, dialect, binding)
-        await expect(page.get_by_role("button", name="Cancel task")).to_be_disabled()
+        await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
         await say(page, "sleep 600")
         await becomes(page, "working")
-        await page.get_by_role("button", name="Cancel task").click()
+        await page.get_by_role("button", name="Stop").click()
         await becomes(page, "canceled")
-        await expect(page.get_by_role("button", name="Cancel task")).to_be_disabled()
+        await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
 
     async def test_is_told_why_a_message_was_refused(self, page: Page) -> None:
         await enter(page)
         await page.get_by_label("Agent").select_option("tables")
         await drop(page, "odd.bin", "application/x-odd", "?")
         await say(page, "hello")
-        await expect(page.locator(LAST)).to_contain_text("The host refused")
+        await expect(page.locator(LAST)).to_contain_text("Refused: ")
         await axe(page)
 
     async def test_is_told_how_to_speak_grpc(self, page: Page) -> None:
         await enter(page, "v10", "GRPC")
-        await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+        await expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
         await page.get_by_role("textbox", name="Message").fill("it's me")
         line = page.get_by_label("A line for gRPC")
         for mode, rpc in (("stream", "SendStreamingMessage"), ("send", "SendMessage")):
-            await page.get_by_label("Response").select_option(mode)
+            await choose(page, "Response", mode)
             await expect(line).to_contain_text(f"lf.a2a.v1.A2AService/{rpc}")
             asked = grpc_line.read(await line.inner_text())
-            assert (asked.plaintext, asked.metadata) == (
-                True,
-                {"a2a-agent": "demo", "a2a-version": "1.0"},
-            )
+            assert asked.plaintext
+            assert asked.metadata.pop("a2a-extensions").startswith("urn:a2a-host:extensions:")
+            assert asked.metadata == {"a2a-agent": "demo", "a2a-version": "1.0"}
             assert asked.message["message"]["parts"] == [{"text": "it's me"}]
 
     @pytest.mark.parametrize("dialect", ["v10", "dr", "v03", "v02"])
@@ -321,7 +353,7 @@ class TestANewcomer:
         await page.get_by_role("button", name="Clear").click()
         await say(page, "sleep 600")
         await becomes(page, "working")
-        await page.get_by_role("button", name="Cancel task").click()
+        await page.get_by_role("button", name="Stop").click()
         await becomes(page, "canceled")
         await page.get_by_role("button", name="Copy as grpcurl").last.click()
         asked = grpc_line.read(await page.get_by_label("Copied").input_value())
@@ -338,20 +370,75 @@ class TestANewcomer:
         await expect(page.locator("#pg-task")).to_contain_text(asked)
         await expect(page.locator("#pg-frames > li")).to_have_count(2)
 
-    async def test_finds_earlier_tasks(self, page: Page) -> None:
+    async def test_keeps_the_lines_about_the_work(self, page: Page) -> None:
+        await enter(page)
+        await say(page, "sleep 1")
+        await becomes(page, "completed")
+        await expect(page.locator(f"{LAST} >> .pg-step")).to_have_text("Sleeping 1 s")
+        await page.reload()
+        await expect(page.locator(f"{LAST} >> .pg-step")).to_have_text("Sleeping 1 s")
+
+    async def test_edits_a_message_and_sends_it_again_in_a_new_chat(self, page: Page) -> None:
+        await enter(page)
+        await say(page, "echo first")
+        await becomes(page, "completed")
+        first = await task(page)
+        await page.get_by_role("button", name="Edit").click()
+        await expect(page.locator(".pg-turn")).to_have_count(0)
+        message = page.get_by_role("textbox", name="Message")
+        await expect(message).to_have_value("echo first")
+        await message.fill("echo second")
+        await message.press("Enter")
+        await becomes(page, "completed")
+        assert await task(page) != first
+        chats = page.locator("#pg-list button")
+        await expect(chats.filter(has_text="echo first").first).to_be_visible()
+        await expect(chats.first).to_contain_text("echo second")
+
+    async def test_sees_pictures_sounds_and_documents(self, page: Page, faults: Faults) -> None:
+        """The policy lets nothing else be shown: the test fails with what the browser says against it."""
+        faults.expect(
+            "chrome(-extension)?://|postMessage"
+        )  # the browser's viewer of PDF, and axe in its frame
+        await enter(page)
+        drawn = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="10"></svg>'
+        await drop(page, "chart.svg", "image/svg+xml", drawn)
+        await drop(page, "beep.wav", "audio/wav", "RIFF")
+        await drop(page, "page.pdf", "application/pdf", PDF)
+        await drop(page, "page.html", "text/html", "<script>document.title = 1</script>")
+        await say(page, "show them")
+        await becomes(page, "completed")
+        shown = page.locator(LAST)
+        width = "node => node.decode().then(() => node.naturalWidth)"
+        assert await shown.get_by_role("img", name="chart.svg").evaluate(width) == 20
+        await expect(shown.get_by_label("beep.wav")).to_have_attribute("controls", "")
+        await shown.get_by_text("Preview of page.pdf").click()
+        frame = shown.get_by_title("page.pdf")
+        await expect(frame).to_have_attribute("src", re.compile("^data:application/pdf;base64,"))
+        assert await shown.locator("iframe").count() == 1
+        await presentable(page, "playground-files")
+
+    async def test_finds_earlier_chats(self, page: Page) -> None:
         await enter(page)
         await say(page, "ask Who?")
         await becomes(page, "input-required")
         asked = await task(page)
-        await page.reload()
-        await page.locator("#pg-past summary").click()
-        await page.get_by_role("button", name=asked).click()
+        await page.get_by_role("button", name="New chat").click()
+        await expect(page.locator(".pg-turn")).to_have_count(0)
+        assert "task=" not in page.url
+        await page.locator("#pg-list button", has_text="ask Who?").first.click()
         await becomes(page, "input-required")
+        assert f"task={asked}" in page.url
         await expect(page.locator(".pg-mine").first).to_contain_text("ask Who?")
-        await page.get_by_role("button", name="ListTasks").click()
-        await expect(page.locator("#pg-tasks")).to_contain_text(f"{asked} input-required")
         await say(page, "me again")
         await becomes(page, "completed")
+        await say(page, "echo another task of the chat")
+        await becomes(page, "completed")
+        assert await task(page) != asked
+        await page.go_back()
+        await expect(page.locator(".pg-turn")).to_have_count(0)
+        await page.go_forward()
+        await expect(page.locator(".pg-turn")).to_have_count(6)
 
     async def test_who_looks_at_a_task_under_way_sees_all_of_it(
         self, page: Page, visit: Visit
@@ -361,12 +448,18 @@ class TestANewcomer:
         await say(page, "chunks 6 1")
         await becomes(page, "working")
         await page.reload()
-        await page.get_by_label("Protocol version").select_option("v00")
-        await page.locator("#pg-past summary").click()
-        await page.locator(".pg-tasks button").first.click()
         await becomes(page, "completed")
+        assert "version=v00" in page.url
         said = await page.locator(f"{LAST} >> .pg-artifact .pg-text").inner_text()
         assert re.findall(r"#(\d);", said) == list("012345")
+
+
+PDF = """%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]>>endobj
+trailer<</Root 1 0 R>>
+"""
 
 
 async def drop(page: Page, name: str, kind: str, text: str) -> None:
@@ -395,7 +488,7 @@ class TestALostConnection:
             await expect(page.locator(LAST)).to_contain_text("#2;")
             way.behave(Behaviour(refusing=True))
             way.reset()
-            await expect(page.locator("#pg-link")).to_have_text("connection lost")
+            await expect(page.locator("#pg-link")).to_contain_text("connection lost, trying again")
             way.behave()
             await expect(page.locator(LAST)).to_contain_text("#9;")
             way.reset()
@@ -414,7 +507,7 @@ class TestALostConnection:
             await say(page, "40")
             await expect(page.locator(LAST)).to_contain_text("#4;")
             web.process.kill()
-            await expect(page.locator("#pg-link")).to_have_text("connection lost")
+            await expect(page.locator("#pg-link")).to_contain_text("connection lost, trying again")
             way.retarget(urlsplit(host.url).port or 0)
             await becomes(page, "completed")
         assert await ticks(page) == list(range(40))
@@ -434,6 +527,153 @@ async def ticks(page: Page) -> list[int]:
     return [int(number) for number in re.findall(r"#(\d+);", "".join(said))]
 
 
+#: How often the page and curl read the same stream at most.
+ROUNDS = 8
+#: The moment at which the next answer is complete, by the clock of the page: who asks now and then hears of it later.
+END = """() => new Promise((resolve) => {
+    const states = () => document.querySelectorAll(".pg-theirs .pg-state");
+    const before = states().length;
+    new MutationObserver((_, observer) => {
+        if (states().length === before || [...states()].at(-1).textContent !== "completed") return;
+        observer.disconnect();
+        resolve(performance.now());
+    }).observe(document.getElementById("playground"), { subtree: true, childList: true, characterData: true });
+})"""
+
+
+class TestALongStream:
+    async def test_takes_at_most_twice_the_time_of_curl_and_leaves_the_page_awake(
+        self, page: Page
+    ) -> None:
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await enter(page)
+        await say(page, "chunks 5000")  # everything is warm afterwards
+        await becomes(page, "completed")
+        line = f"{await copy(page, 'Copy as curl')} >/dev/null"
+        await page.evaluate(
+            """() => {
+                window.slow = [];
+                const note = (list) => window.slow.push(...list.getEntries().map((one) => one.duration));
+                new PerformanceObserver(note).observe({ type: "longtask" });
+                new PerformanceObserver(note).observe({ type: "event", durationThreshold: 104 });
+            }"""
+        )
+        ratios: list[float] = []
+        # The best of some: other processes of the machine cost time, too, and the page and the host need a core each.
+        while not ratios or (min(ratios) > 2 and len(ratios) < ROUNDS):
+            began = time.monotonic()
+            await run("sh", "-c", line)
+            alone = time.monotonic() - began
+            ended = asyncio.ensure_future(page.evaluate(END))
+            began = await page.evaluate("performance.now()")
+            await say(page, "chunks 5000")
+            await page.get_by_role("textbox", name="Message").press_sequentially("awake?", delay=50)
+            ratios.append((await ended - began) / 1000 / alone)
+            await expect(page.locator(LAST)).to_contain_text("#4999;")
+        slow = await page.evaluate("window.slow")
+        assert min(ratios) <= 2, ratios  # 1.4 on a machine that does nothing else (docs/figures.md)
+        assert max(slow, default=0) <= 200, slow
+        await expect(page.locator("#pg-frames")).to_contain_text("artifact text ×5000")
+        assert await page.locator("#playground *").count() < 1000
+
+    async def test_is_read_in_pieces_of_any_size(self, page: Page) -> None:
+        """Between any two characters, also of an end of a line."""
+        await page.goto("/")
+        text = "id: 1\r\ndata: a\r\n\r\n: comment\n\nevent: error\ndata: b\ndata: c\n\n"
+        found = await page.evaluate(
+            """async (text) => {
+                const { frames } = await import("/static/a2a_console/playground/sse.js");
+                const found = [];
+                for (let size = 1; size <= text.length; size += 1) {
+                    const bytes = new TextEncoder().encode(text);
+                    const body = new ReadableStream({ start(to) {
+                        for (let at = 0; at < bytes.length; at += size) to.enqueue(bytes.slice(at, at + size));
+                        to.close();
+                    } });
+                    const own = [];
+                    for await (const { id, event, data, comment } of frames(body)) own.push([id, event, data, comment]);
+                    found.push(JSON.stringify(own));
+                }
+                return [...new Set(found)].map(JSON.parse);
+            }""",
+            text,
+        )
+        frames = [["1", "message", "a", ""], [None, "message", None, "comment"]]
+        assert found == [[*frames, [None, "error", "b\nc", ""]]]
+
+    async def test_is_shown_in_part_if_it_is_very_long(self, page: Page) -> None:
+        """Texts, JSON and frames of megabytes."""
+        text = "# Title\n\nA *word* or two.\n\n" * 100_000
+        parts = [{"text": text}, {"data": [text]}]
+        status = {"state": "TASK_STATE_COMPLETED"}
+        task = {"id": "1", "status": status, "artifacts": [{"artifactId": "1", "parts": parts}]}
+        await page.route(
+            "**/a2a/1.0",
+            lambda route: route.fulfill(json={"jsonrpc": "2.0", "id": 1, "result": {"task": task}}),
+        )
+        await page.goto("/")
+        await choose(page, "Response", "send")
+        await say(page, "hello")
+        await becomes(page, "completed")
+        await expect(page.locator(f"{LAST} >> h4").first).to_have_text("Title")
+        await expect(page.locator(LAST)).to_contain_text("(The rest is not shown.)")
+        await open_wire(page)
+        await page.locator("#pg-frames details.pg-in summary").click()
+        await expect(page.get_by_label("Frames", exact=True)).to_be_visible()
+        assert await page.locator("#playground *").count() < 40_000
+
+    async def test_goes_on_after_a_reload(self, page: Page) -> None:
+        await enter(page)
+        await page.get_by_label("Agent").select_option("ticker")
+        await say(page, "60")
+        await expect(page.locator(LAST)).to_contain_text("#5;")
+        asked = await task(page)
+        await page.reload()
+        await expect(page.locator(".pg-mine")).to_contain_text("60")
+        await becomes(page, "completed")
+        assert await ticks(page) == list(range(60))
+        assert await page.locator(f"{LAST} >> .pg-text").count() == 1
+        assert await task(page) == asked
+
+
+class TestASecondTab:
+    async def test_shows_the_chat_and_its_answer_reaches_the_first(
+        self, page: Page, visit: Visit
+    ) -> None:
+        await enter(page)
+        await say(page, "ask Who?")
+        await becomes(page, "input-required")
+        other = await page.context.new_page()
+        await other.goto(page.url)
+        await expect(other.locator(".pg-mine")).to_contain_text("ask Who?")
+        current = page.locator("#pg-list [aria-current]")
+        await expect(current).to_contain_text("input-required")
+        await expect(other.locator(LAST)).to_contain_text("Who?")
+        await say(other, "The second tab")
+        await becomes(other, "completed")
+        await expect(current).to_contain_text("completed")
+        await page.bring_to_front()
+        await becomes(page, "completed")
+        await expect(page.locator(".pg-mine").last).to_contain_text("The second tab")
+        await expect(page.locator(LAST)).to_contain_text("The second tab")
+        # A stranger with the address sees the same.
+        stranger = await visit()
+        await stranger.goto(page.url)
+        await expect(stranger.locator(".pg-turn")).to_have_count(4)
+
+
+class TestAnOperator:
+    async def test_opens_the_task_in_the_console(self, root: Page, page: Page) -> None:
+        for visitor, link in ((root, 1), (page, 0)):
+            await enter(visitor)
+            await say(visitor, "echo hello")
+            await becomes(visitor, "completed")
+            await expect(visitor.locator("#pg-console:visible")).to_have_count(link)
+        await root.get_by_role("link", name="Open in console").click()
+        await expect(root).to_have_url(re.compile("/admin/a2a_tasks/task/"))
+        await expect(root.locator("body")).to_contain_text("echo hello")
+
+
 class TestTheWire:
     @both_bindings
     async def test_shows_the_request_the_answer_and_every_frame(
@@ -442,13 +682,15 @@ class TestTheWire:
         await enter(page, dialect, binding)
         await say(page, "chunks 3")
         await becomes(page, "completed")
-        sent = json.loads(await page.get_by_label("Request", exact=True).inner_text())
+        await open_wire(page)
+        sent = json.loads(await page.get_by_label("Request", exact=True).text_content() or "")
         assert "chunks 3" in json.dumps(sent)
         heads = await page.locator("#pg-frames .pg-in > .pg-line").all_inner_texts()
         assert heads[0] == "200 text/event-stream"
-        frames = page.locator("#pg-frames .pg-in pre")
-        bodies = [json.loads(text) for text in await frames.all_inner_texts()]
-        assert len(bodies) == len(await numbers(page)) >= 5
+        assert [head for head in heads if head.endswith("artifact text ×3")]
+        bodies = [json.loads(text) for text in await bodies_of(page, "#pg-frames details.pg-in")]
+        assert len(bodies) >= 5
+        assert await numbers(page) == sorted(set(await numbers(page)))
         if binding == "JSONRPC":
             assert all(body["id"] == sent["id"] for body in bodies)
 
@@ -477,14 +719,42 @@ class TestTheWire:
         assert re.search(r'TASK_STATE_COMPLETED|"completed"', printed)
         assert "again" in printed
 
+    async def test_a_copied_module_says_the_same(self, page: Page, tmp_path: Path) -> None:
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await enter(page)
+        await say(page, "say 'it' \"again\"")
+        await becomes(page, "completed")
+        module = tmp_path / "copied.mjs"
+        module.write_text(await copy(page, "Copy as JavaScript"))
+        printed = await run("node", str(module))
+        assert "TASK_STATE_COMPLETED" in printed
+        assert "again" in printed
+
+    async def test_compares_the_same_call_in_two_versions(self, page: Page) -> None:
+        await enter(page)
+        await say(page, "echo hello")
+        await becomes(page, "completed")
+        await open_wire(page)
+        await page.get_by_role("button", name="Compare versions").first.click()
+        sides = page.locator("#pg-sides > div")
+        for side, words in ((0, ["SendStreamingMessage", "TASK_STATE_COMPLETED"]), (1, ["message/stream", '"completed"'])):  # fmt: skip
+            await expect(sides.nth(side).get_by_label("The request")).to_contain_text(words[0])
+            await expect(sides.nth(side).get_by_label("The task")).to_contain_text(words[1])
+        await page.get_by_label("Right version").select_option("v10 HTTP+JSON")
+        await expect(sides.nth(1).get_by_label("The request")).to_contain_text("message:stream")
+        await presentable(page, "playground-compare")
+        await page.get_by_role("button", name="Close").click()
+
     async def test_does_not_show_or_copy_a_secret(self, page: Page, faults: Faults) -> None:
         faults.expect("status of 401")
         await enter(page)
-        await page.locator("#pg-credentials summary").click()
-        await page.get_by_label("Kind").select_option("key")
-        await page.get_by_label("Secret").fill("very-secret")
+        async with settings(page):
+            await page.locator("#pg-credentials summary").click()
+            await page.get_by_label("Kind").select_option("key")
+            await page.get_by_label("Secret").fill("very-secret")
+        await open_wire(page)
         await say(page, "hello")
-        await expect(page.locator(LAST)).to_contain_text("The host refused")
+        await expect(page.locator(LAST)).to_contain_text("Refused: ")
         for button in ("Copy as curl", "Copy as grpcurl"):
             await page.get_by_role("button", name=button).click()
             await expect(page.get_by_label("Copied")).to_have_value(re.compile("A2A_CREDENTIAL"))
@@ -498,6 +768,7 @@ class TestTheWire:
 
 async def copy(page: Page, button: str) -> str:
     """What a button puts into the clipboard."""
+    await open_wire(page)
     await page.get_by_role("button", name=button).first.click()
     await expect(page.locator("#pg-copied")).to_contain_text("Copied")
     return str(await page.evaluate("navigator.clipboard.readText()"))
@@ -513,15 +784,21 @@ async def run(*command: str) -> str:
     return printed.decode()
 
 
+async def receive(page: Page) -> None:
+    """Let the page receive webhooks."""
+    async with settings(page):
+        await page.locator("#pg-webhook summary").click()
+        await page.get_by_label("Send push notifications to this page").check()
+        await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")
+
+
 class TestAWebhook:
     @ways
     async def test_is_registered_and_its_notifications_are_verified(
         self, page: Page, dialect: str, binding: str
     ) -> None:
         await enter(page, dialect, binding)
-        await page.locator("#pg-webhook summary").click()
-        await page.get_by_label("Send push notifications to this page").check()
-        await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")
+        await receive(page)
         await say(page, "echo hello")
         await becomes(page, "completed")
         arrived = page.locator("#pg-deliveries")
@@ -532,9 +809,7 @@ class TestAWebhook:
     async def test_is_switched_off_for_an_agent_that_has_none(self, page: Page) -> None:
         """It would be refused with every message, and its switch is not shown there."""
         await enter(page)
-        await page.locator("#pg-webhook summary").click()
-        await page.get_by_label("Send push notifications to this page").check()
-        await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")
+        await receive(page)
         await page.get_by_label("Agent").select_option("tables")
         await expect(page.locator("#pg-webhook")).to_be_hidden()
         await say(page, "help")
@@ -542,14 +817,12 @@ class TestAWebhook:
             re.compile("completed|input-required|failed|rejected")
         )
         assert await page.locator(".pg-refused").count() == 0
-        await page.get_by_role("button", name="New conversation").click()
+        await page.get_by_role("button", name="New chat").click()
         await expect(page.locator("#pg-says")).to_be_empty()
 
     async def test_of_the_oldest_dialect_has_the_hosts_own_key(self, page: Page) -> None:
         await enter(page, "s0")
-        await page.locator("#pg-webhook summary").click()
-        await page.get_by_label("Send push notifications to this page").check()
-        await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")
+        await receive(page)
         await say(page, "chunks 2 1")
         await becomes(page, "completed")
         arrived = page.locator("#pg-deliveries")
@@ -580,22 +853,22 @@ class TestAHostThatIsCareful:
             await expect(page.locator(LAST)).to_contain_text(
                 "Add your credentials under Credentials."
             )
-            await page.locator("#pg-credentials summary").click()
-            await page.get_by_label("Kind").select_option("key")
-            await page.get_by_label("Secret").fill(key)
-            await page.get_by_label("Keep until").check()
+            async with settings(page):
+                await page.locator("#pg-credentials summary").click()
+                await page.get_by_label("Kind").select_option("key")
+                await page.get_by_label("Secret").fill(key)
+                await page.get_by_label("Keep until").check()
             await say(page, "echo b")
             await becomes(page, "completed")
             await page.reload()
             await expect(page.get_by_label("Agent")).to_have_value("demo")
-            await page.locator("#pg-webhook summary").click()
-            await page.get_by_label("Send push notifications to this page").check()
-            await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")
+            await receive(page)
             await say(page, "echo c")
             await expect(page.locator(LAST)).to_contain_text("A2A_WEBHOOK_ALLOW_PRIVATE=1")
             await axe(page)
             await expect(page.get_by_role("textbox", name="Message")).to_have_value("echo c")
-            await page.get_by_label("Send push notifications to this page").uncheck()
+            async with settings(page):
+                await page.get_by_label("Send push notifications to this page").uncheck()
             await say(page, "echo d")
             await becomes(page, "completed")
             assert "A2A_CREDENTIAL" in await shown_copy(page)
@@ -630,7 +903,7 @@ class TestAnAgentWithAModel:
         await say(page, "SAY a plan\nSAY a poem WAIT")
         await expect(page.locator(LAST)).to_contain_text("a poem")
         await expect(page.locator(LAST)).to_contain_text("a plan")
-        await page.get_by_role("button", name="Cancel task").click()
+        await page.get_by_role("button", name="Stop").click()
         await becomes(page, "canceled")
         await until(lambda: model.of("left") != [])
         await say(page, "SAY a plan\nSAY another poem")
@@ -659,19 +932,27 @@ class TestAnAgentWithAModel:
         await enter(page)
         await page.get_by_label("Agent").select_option("chat")
         for answer, why, result in (
-            ("yes", "", "sent to Bob: hi"),
-            ("no", "it is too late", "it is too late"),
+            ("Approve", "", "sent to Bob: hi"),
+            ("Deny…", "it is too late", "it is too late"),
         ):
             await say(page, 'CALL send_mail {"to": "Bob", "text": "hi"}\nSAY $RESULT')
             await becomes(page, "input-required")
-            await page.locator("#pg-form").get_by_label("Call send_mail").select_option(answer)
-            await say(page, why)
+            card = page.get_by_role("group", name="send_mail(to=Bob, text=hi)")
+            await card.get_by_role("button", name=answer).click()
+            if why:
+                await card.get_by_role("textbox").fill(why)
+                await card.get_by_role("button", name="Deny", exact=True).click()
             await becomes(page, "completed")
             await expect(page.locator(LAST)).to_contain_text(result)
+            if not why:
+                tool = page.locator(f"{LAST} >> .pg-tool").last
+                await expect(tool).to_contain_text("send_mail(to=Bob, text=hi) ✓")
+                await expect(page.locator(LAST)).to_contain_text("tokens in")
 
 
 async def shown_copy(page: Page) -> str:
     """What the newest request is copied as."""
+    await open_wire(page)
     await page.get_by_role("button", name="Copy as curl").last.click()
     return await page.get_by_label("Copied").input_value()
 
@@ -702,7 +983,34 @@ class TestHostileContent:
         assert await link.get_attribute("download") == f"{HOSTILE}.svg"
         assert (await link.get_attribute("href") or "").startswith("blob:")
         assert await page.title() == "A2A host"
-        assert await page.locator("#playground :is(img, script, svg, iframe, object)").count() == 0
+        assert await page.locator("#playground :is(script, svg, iframe, object)").count() == 0
+        picture = page.locator("#playground img")
+        assert (await picture.get_attribute("src") or "").startswith("data:image/svg+xml;base64,")
+
+    async def test_in_markdown_becomes_neither_script_nor_request(self, page: Page) -> None:
+        """Pictures would tell a stranger that the text was read, so they stay links."""
+        await enter(page)
+        lines = [
+            "# A title",
+            "| a | b |\n|--:|---|\n| 1 | **bold** |",
+            "![seen](https://stranger.example/x.png) [run](javascript:document.title=1)",
+            "[data](data:text/html,x) [vb](vbscript:x) <https://good.example/>",
+            "<svg onload=document.title=1><style>*{display:none}</style>",
+            f"<form action=/admin/><input name=x>{HOSTILE}",
+            "```\n</code></pre><script>document.title='run'</script>\n```",
+        ]
+        await say(page, "echo " + "\n\n".join(lines))
+        await becomes(page, "completed")
+        said = page.locator(f"{LAST} >> .pg-text")
+        await expect(said.locator("h4")).to_have_text("A title")
+        await expect(said.locator("td strong")).to_have_text("bold")
+        links = await said.locator("a").evaluate_all("all => all.map(one => [one.href, one.rel])")
+        rel = "noopener noreferrer nofollow"
+        addresses = ["https://stranger.example/x.png", "https://good.example/"]
+        assert links == [[address, rel] for address in addresses]
+        strange = "img, script, svg, style, form, input, iframe, [style], [id], [onload], [onerror]"
+        assert await said.locator(strange).count() == 0
+        assert await page.title() == "A2A host"
 
     async def test_of_an_answer_that_no_host_gives_is_text(self, page: Page) -> None:
         """An agent elsewhere, or a broken proxy, may answer anything: keys, urls, names of states."""
@@ -727,7 +1035,7 @@ class TestHostileContent:
             lambda route: route.fulfill(json={"jsonrpc": "2.0", "id": 1, "result": {"task": odd}}),
         )
         await page.goto("/")
-        await page.get_by_label("Response").select_option("send")
+        await choose(page, "Response", "send")
         await say(page, "hello")
         await expect(page.locator(LAST)).to_contain_text("javascript:document.title")
         assert await page.locator(f"{LAST} >> a").count() == 0
@@ -737,17 +1045,21 @@ class TestHostileContent:
     async def test_of_a_form_is_text(self, page: Page) -> None:
         odd = {"title": HOSTILE, "description": HOSTILE, "type": [HOSTILE], "default": HOSTILE}
         properties = {HOSTILE: odd, "a": {**odd, "enum": [HOSTILE]}, "b": {"enum": 1, "type": 1}}
+        properties["call"] = {"type": ["boolean", "object"]}
         form = {"type": "object", "title": HOSTILE, "properties": properties, "required": 1}
-        status = {"state": "input-required", "message": {"parts": [{"data": {"form": form}}]}}
+        calls = [{"id": "call", "tool": HOSTILE, "arguments": {HOSTILE: HOSTILE}}, HOSTILE, None]
+        parts = [{"data": {"form": form}}, {"data": {"calls": calls}}]
+        status = {"state": "input-required", "message": {"parts": parts}}
         task = {"id": "1", "contextId": "1", "status": status}
         await page.route(
             "**/a2a/1.0",
             lambda route: route.fulfill(json={"jsonrpc": "2.0", "id": 1, "result": {"task": task}}),
         )
         await page.goto("/")
-        await page.get_by_label("Response").select_option("send")
+        await choose(page, "Response", "send")
         await say(page, "hello")
-        await expect(page.locator("#pg-form .pg-field")).to_have_count(3)
+        await expect(page.locator("#pg-form .pg-field")).to_have_count(4)
+        await expect(page.locator("#pg-form code")).to_contain_text("onerror")
         await expect(page.locator("#pg-form legend")).to_contain_text("onerror")
         assert await page.locator("#playground :is(img, script, svg, iframe)").count() == 0
         assert await page.title() == "A2A host"

@@ -10,10 +10,12 @@ from contextlib import asynccontextmanager
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from a2a_console.admin.tasks.task_page import TABS
 from a2a_tasks.models import Artifact, Event, Message, RunStatus, Task
+from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import Role, TaskState
 from tests.support.chromium import visiting
 from tests.support.console.admin.rows import add_artifact, add_run, add_status, add_step, make_task
@@ -105,10 +107,8 @@ class TestWhatStrangersWrote:
         async with signed_in(live_server, faults) as page:
             for place in (
                 f"task/{task.pk}/change/",
-                f"task/{task.pk}/change/?markdown",
+                *(f"task/{task.pk}/change/?tab={tab}" for tab in TABS),
                 f"context/{task.context_id}/conversation/",
-                f"context/{task.context_id}/conversation/?markdown",
-                f"task/{task.pk}/json/",
             ):
                 await page.goto(f"{base}/{place}")
                 await page.evaluate(
@@ -119,14 +119,12 @@ class TestWhatStrangersWrote:
                 wrong = "iframe, object, embed, form form, [style], a[href^='javascript' i], .a2a-did script, .a2a-did svg"
                 assert await page.query_selector_all(wrong) == []
                 assert (
-                    await page.query_selector_all(
-                        ".a2a-sections script, .a2a-chapter script, #content [hx-get*=logout]"
-                    )
+                    await page.query_selector_all("#content script, #content [hx-get*=logout]")
                     == []
                 )
             # An SVG is seen, as a picture; one that is no picture is not.
             await page.goto(f"{base}/task/{task.pk}/change/")
-            svg = page.locator(f"img[src$='/parts/event/1/{len(evil_parts()) - 7}/']")
+            svg = page.locator(f"#a2a-tab img[src$='/parts/event/1/{len(evil_parts()) - 7}/']")
             await svg.scroll_into_view_if_needed()
             await page.wait_for_function(
                 "e => e.complete && e.naturalWidth === 40", arg=await svg.element_handle()
@@ -147,22 +145,31 @@ class TestFollowing:
         task = await sync_to_async(make_task)(text="begin", state=TaskState.WORKING)
         async with signed_in(live_server, faults) as page:
             await page.goto(f"{live_server.url}/admin/a2a_tasks/task/{task.pk}/change/")
-            told = page.locator(".a2a-story .a2a-text")
+            told = page.locator("#a2a-tab .a2a-text")
             await page.evaluate("window.sameLoad = true")
             await sync_to_async(add_artifact)(task, "novel", "once ", "upon ", closed=False)
             await told.get_by_text("once upon").wait_for()
+            # An open fold, a selection and a row in focus stay while the page changes.
+            await page.locator("#event-1 summary").click()
+            await page.keyboard.press("j")
+            await page.evaluate("getSelection().selectAllChildren(document.querySelector('h1'))")
+            focused = "document.activeElement.className"
+            row = await page.evaluate(focused)
             await sync_to_async(add_status)(task, TaskState.INPUT_REQUIRED, "a time?")
             await told.get_by_text("a time?").wait_for()
-            await page.locator("#a2a-header .a2a-badge.a2a-input-required").wait_for()
+            await page.locator(".a2a-summary .a2a-badge.a2a-input-required").wait_for()
+            assert await page.locator("#event-1 details").get_attribute("open") is not None
+            assert await page.evaluate("String(getSelection())") == "task-1"
+            assert await page.evaluate(focused) == row
             assert await told.get_by_text("once upon").count() == 1
-            async with page.expect_response(lambda got: "/tail/" in got.url and got.status == 204):
+            async with page.expect_response(lambda got: "/tab/" in got.url and got.status == 204):
                 pass
             await sync_to_async(add_status)(task, TaskState.COMPLETED, "the end")
             await told.get_by_text("the end").wait_for()
-            await page.locator("#a2a-header .a2a-badge.a2a-completed").wait_for()
-            # The tail asks on for a moment: a log line may arrive after the end.
-            await page.locator("[hx-get]").wait_for(state="detached")
-            assert await page.get_by_role("button", name="Cancel task").count() == 0
+            await page.locator(".a2a-summary .a2a-badge.a2a-completed").wait_for()
+            # The page asks on for a moment: a log line may arrive after the end.
+            await expect(page.locator("[hx-get]")).to_have_count(0)
+            assert await page.locator("#a2a-cancel").count() == 0
             assert await page.evaluate("window.sameLoad") is True
         assert faults == []
 
@@ -177,3 +184,68 @@ class TestFollowing:
             await page.get_by_text("you are signed out").nth(1).wait_for()
             assert await page.locator("[hx-get]").count() == 0
             assert await page.locator("#id_username").count() == 0
+
+
+class TestFinding:
+    async def test_a_link_to_an_event_leads_to_its_line_on_whatever_page(
+        self, live_server: LiveServer
+    ) -> None:
+        faults: list[str] = []
+        task = await sync_to_async(make_task)(state=TaskState.COMPLETED)
+        await sync_to_async(add_chunks)(task, 500)
+        base = f"{live_server.url}/admin/a2a_tasks/task/{task.pk}/change/"
+        async with signed_in(live_server, faults) as page:
+            await page.goto(f"{base}#event-50")
+            await page.wait_for_url("**?from=50#event-50")
+            await page.locator("#event-50:target").wait_for()
+            await page.goto(base)
+            await page.evaluate("location.hash = 'event-99999'")
+            assert "from=" not in page.url
+        assert faults == []
+
+    async def test_keys_lead_through_the_rows_to_the_search_and_to_help(
+        self, live_server: LiveServer
+    ) -> None:
+        faults: list[str] = []
+        task = await sync_to_async(make_task)(state=TaskState.COMPLETED)
+        run = await sync_to_async(add_run)(task, RunStatus.ENDED)
+        for name in ("compare 1", "compare 2"):
+            await sync_to_async(add_step)(task, run, name, '"same"')
+        async with signed_in(live_server, faults) as page:
+            await page.goto(f"{live_server.url}/admin/a2a_tasks/task/{task.pk}/change/")
+            for key in ("j", "j", "j", "Enter"):  # the message, the run, the two steps
+                await page.keyboard.press(key)
+            assert await page.locator("details .a2a-spans, details ol .a2a-span").first.is_visible()
+            for key in ("j", "Enter"):
+                await page.keyboard.press(key)
+            await page.locator("#a2a-panel").get_by_role("heading", name="compare 1").wait_for()
+            await page.locator("#a2a-panel").get_by_text('"same"').wait_for()
+            await page.locator(".a2a-close").click()
+            await page.locator("#a2a-panel article").wait_for(state="detached")
+            await page.keyboard.press("?")
+            await page.get_by_text("search the tasks").wait_for()
+            await page.keyboard.press("Escape")
+            await page.keyboard.press("/")
+            await page.wait_for_url("**/task/#searchbar")
+        assert faults == []
+
+    async def test_a_form_that_is_being_filled_in_stays(self, live_server: LiveServer) -> None:
+        faults: list[str] = []
+        task = await sync_to_async(make_task)(state=TaskState.INPUT_REQUIRED)
+        async with signed_in(live_server, faults) as page:
+            await page.goto(f"{live_server.url}/admin/a2a_tasks/task/{task.pk}/change/")
+            await page.get_by_label("Text").fill("half an ans")
+            for _ in range(2):
+                async with page.expect_response(lambda got: "/live/top/" in got.url):
+                    pass
+            assert await page.get_by_label("Text").input_value() == "half an ans"
+        assert faults == []
+
+
+def add_chunks(task: Task, count: int) -> None:
+    """So many events more."""
+    Event.objects.bulk_create(
+        Event(task=task, number=number, kind=EventKind.STATUS, state=TaskState.WORKING, body="{}")
+        for number in range(task.last_event + 1, task.last_event + 1 + count)
+    )
+    Task.objects.filter(pk=task.pk).update(last_event=task.last_event + count)

@@ -21,7 +21,7 @@ from a2a.utils import errors
 
 from tests import ROOT, backend
 from tests.campaigns.server.test_from_nothing import make_stack
-from tests.journeys.hosts import APPS, embedded
+from tests.journeys.hosts import APPS, embedded, with_grpc
 from tests.journeys.sdk import Official, last_state, official, said, word
 from tests.journeys.waiting import PATIENCE
 from tests.support.ports import free_port
@@ -46,7 +46,7 @@ class Ways:
 def ways(emptied: None) -> Iterator[Ways]:
     """The host of this backend, as people start it."""
     port = free_port()
-    environ = {"A2A_GRPC_PORT": str(port), "ADMIN_PASSWORD": PASSWORD}
+    environ = {**with_grpc(port), "ADMIN_PASSWORD": PASSWORD}
     begun = stacked if backend.backend() == backend.STACK else up
     with begun(environ) as url:
         yield Ways(url, f"127.0.0.1:{port}")

@@ -19,9 +19,18 @@ from tests.journeys.wire import message
 from tests.support.processes import Child
 
 pytestmark = [pytest.mark.backend("stack"), pytest.mark.timeout(900)]
-SOURCES = ("a2a_host", "a2a_project", "a2a_push", "a2a_tasks", "worker")
+SOURCES = ("a2a_frameworks", "a2a_host", "a2a_project", "a2a_push", "a2a_tasks", "worker")
 #: Packages of the host that a worker does not have.
-ABSENT = ("a2a", "channels", "daphne", "uvicorn", "rest_framework", "grpclib", "a2a_console")
+ABSENT = (
+    "a2a",
+    "channels",
+    "daphne",
+    "uvicorn",
+    "rest_framework",
+    "grpclib",
+    "a2a_console",
+    "a2a_grpc",
+)
 AGENTS = """
 from a2a_tasks.agents import Agent, Skill
 

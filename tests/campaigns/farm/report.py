@@ -1,4 +1,4 @@
-"""`docs/reports/webhooks.md`: the figures of the last campaign of each part, from what is kept under `var/faults`."""
+"""`var/reports/webhooks.md`: the figures of the last campaign of each part, from what is kept under `var/faults`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests import ROOT
 from tests.campaigns.faultlab.campaign import KEPT
-from tests.campaigns.faultlab.report import describe_machine, table
+from tests.campaigns.faultlab.report import REPORTS, describe_machine, save, table
 
 __all__ = ["PAGE", "PARTS", "write"]
 
-PAGE = ROOT / "docs" / "reports" / "webhooks.md"
+PAGE = REPORTS / "webhooks.md"
 #: In the order of the page, with what a part does.
 PARTS = {
     "behaviours": "36 kinds of receivers at once, each sent 50 events",
@@ -39,8 +38,7 @@ def write() -> Path:
     parts = {name: json.loads(path.read_text()) for name in PARTS if (path := _path(name)).exists()}
     sections = [INTRODUCTION, describe_machine(), _summary(parts)]
     sections += [_section(name, part) for name, part in parts.items()]
-    PAGE.write_text("\n".join(sections), encoding="utf-8")
-    return PAGE
+    return save(PAGE, sections)
 
 
 def _path(name: str) -> Path:

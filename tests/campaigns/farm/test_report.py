@@ -18,7 +18,7 @@ def episode(name: str, **figures: object) -> dict[str, object]:
 
 def test_shows_the_parts_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "KEPT", tmp_path)
-    monkeypatch.setattr(report, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(report, "PAGE", tmp_path / "reports" / "page.md")
     broken = {
         **episode("webhook.sent stop"),
         "violations": [{"invariant": "W7", "text": "came again"}],

@@ -18,6 +18,7 @@ from tests.campaigns.faultlab import (
     report,
     rolling,
     streams,
+    trees,
     volume,
     zombies,
 )
@@ -115,6 +116,20 @@ def many_tasks(options: Options) -> list[Episode]:
     return campaign("volume", jobs, labs=options.labs, plan=plan(options))
 
 
+def trees_of_tasks(options: Options) -> list[Episode]:
+    """Workers of agents that call each other are killed; then the process of an embedded host."""
+    jobs = [Job(trees.run, (trees.KILLS, seed)) for seed in seeds(options)]
+    episodes: list[Episode] = []
+    if options.only in "stack":
+        host: Plan = trees.Grove(environ=plan(options).environ)
+        episodes += campaign("trees", jobs, labs=options.labs, plan=host)
+    if options.only in "sqlite":
+        host = trees.Embedded(environ=plan(options).environ)
+        kind = trees.EmbeddedLab
+        episodes += campaign("trees-sqlite", jobs, labs=options.labs, plan=host, kind=kind)
+    return episodes
+
+
 def rolling_restarts(options: Options) -> list[Episode]:
     """Episodes of a few rolls each. Two hosts at a time: each has its share of requests."""
     jobs = [Job(rolling.run, (rolling.ROLLS, seed)) for seed in seeds(options)]
@@ -147,6 +162,7 @@ PROMISED = {
     "zombies": 300,
     "infrastructure": 5,
     "streams": 20,
+    "trees": 10,
     "rolling": 10,
     "webhooks": 5,
     "volume": 15,
@@ -160,6 +176,7 @@ PARTS: dict[str, Callable[[Options], list[Episode]]] = {
     "report": write_report,
     "rolling": rolling_restarts,
     "streams": stream_cuts,
+    "trees": trees_of_tasks,
     "volume": many_tasks,
     "webhooks": webhook_outages,
     "zombies": zombie_runs,

@@ -34,6 +34,17 @@ from tests.campaigns.faultlab.folding import (
     said,
 )
 from tests.campaigns.faultlab.history import Record
+from tests.campaigns.faultlab.kin import (
+    answers_have_an_effect,
+    calls_are_closed,
+    calls_have_one_task,
+    questions_go_up_once,
+)
+from tests.campaigns.faultlab.texts import (
+    completed_tasks_say_all,
+    streams_add_up_to_the_text,
+    what_is_read_is_said_once,
+)
 
 __all__ = ["INVARIANTS", "Invariant", "Limits", "Violation", "check", "findings", "recoveries"]
 
@@ -508,10 +519,18 @@ def _interruptions(e: Evidence) -> Iterator[_Interruption]:
     for fault in e.kills:
         for task in e.dump.tasks:
             earlier = [r for r in e.did(task, "began") if r.t <= fault.t]
-            if earlier and earlier[-1]["pid"] == fault["pid"]:
+            if not earlier or _had_successor(e, task, earlier):
+                continue
+            if earlier[-1]["pid"] == fault["pid"]:
                 found = _next(e, task, fault, earlier[-1])
                 if found.next is None or found.moment >= fault.t:
                     yield found
+
+
+def _had_successor(e: Evidence, task: TaskRow, begun: Sequence[Record]) -> bool:
+    """Had a later attempt of its run begun before the last of these? Then that was a process that had been frozen."""
+    last = begun[-1]
+    return any(r["attempt"] > last["attempt"] and _same_run(e, task, r, last) for r in begun[:-1])
 
 
 def _next(e: Evidence, task: TaskRow, fault: Record, began: Record) -> _Interruption:
@@ -623,10 +642,14 @@ def a_key_is_one_row(e: Evidence) -> Findings:
 
 
 def a_run_is_one_key(e: Evidence) -> Findings:
-    """Every message of the lab brings a key, so a run without one answers a message accepted twice."""
+    """Every message of the lab brings a key, so a run without one answers a message accepted twice.
+
+    Calls of agents bring none, and what answers a question of theirs belongs to the run that has called.
+    """
     keys = grouped(e.dump.keys, lambda row: row.run)
+    kin = {key for call in e.dump.calls for key in (call.task, call.parent)}
     for run in e.dump.runs:
-        if len(keys.get(run.run, [])) != 1:
+        if run.task not in kin and len(keys.get(run.run, [])) != 1:
             yield f"run {run.run} belongs to no key, or to several", (run, *keys.get(run.run, []))
 
 
@@ -766,6 +789,13 @@ INVARIANTS: tuple[tuple[str, Invariant], ...] = (
     ("fold", rows_are_the_fold_of_the_log),
     ("fold", messages_are_in_the_log),
     ("fold", get_task_shows_the_fold),
+    ("tree", calls_have_one_task),
+    ("tree", calls_are_closed),
+    ("tree", questions_go_up_once),
+    ("tree", answers_have_an_effect),
+    ("text", completed_tasks_say_all),
+    ("text", what_is_read_is_said_once),
+    ("text", streams_add_up_to_the_text),
 )
 
 

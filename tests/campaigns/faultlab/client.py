@@ -23,6 +23,8 @@ TERMINAL = {
     "TASK_STATE_REJECTED",
 }
 WAITS = {"TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED"}
+#: Dialects in which clients read what 1.0 clients have sent.
+OLD = ("0.3", "0.2")
 #: Which agent a shape is sent to, and what it is told.
 SHAPES = {
     "short": ("lab-short", "1"),
@@ -32,7 +34,9 @@ SHAPES = {
     "thread": ("lab-thread", "10"),
     "steps": ("lab-steps", "4"),
     "park": ("lab-park", "2"),
+    "tell": ("lab-tell", "2"),
     "ask": ("lab-ask", "question"),
+    "tree": ("lab-tree", "question"),
     "delegate": ("lab-delegate", "1"),
     "forever": ("lab-forever", "1"),
     "careful": ("lab-careful", "8"),
@@ -88,12 +92,19 @@ class Client:
         how = how or self.rng.choice(("stream", "block", "poll"))
         task = await self.send(agent, text, shape=shape, how=how)
         view = await self.until_settled(agent, task)
-        if shape == "ask" and view["status"]["state"] in WAITS:
-            await self.send(agent, "answer", shape=shape, how=how, task=task)
+        if shape in {"ask", "tree"} and view["status"]["state"] in WAITS:
+            answer = f"answer {self.rng.getrandbits(32):x}" if shape == "tree" else "answer"
+            await self.send(agent, answer, shape=shape, how=how, task=task)
             await self.until_settled(agent, task)
-        await self.get(agent, task)
-        await self.replay(agent, task)
+        await self.look(agent, task)
         return task
+
+    async def look(self, agent: str, task: str) -> None:
+        """Read what became of a task in every way: by GetTask of each dialect, and as a stream of its whole log."""
+        await self.get(agent, task)
+        for dialect in OLD:
+            await self.get_old(agent, task, dialect)
+        await self.replay(agent, task)
 
     async def cancel_when_working(self, shape: str = "forever") -> str:
         """Begin a task, see it work, and cancel it."""
@@ -119,7 +130,7 @@ class Client:
             said["taskId"] = task
         while True:
             name = self._web()
-            self.tell(what="sent", key=key, shape=shape, agent=agent, process=name)
+            self.tell(what="sent", key=key, shape=shape, agent=agent, process=name, text=text)
             try:
                 if how == "stream":
                     return await self._send_stream(name, agent, said, key)
@@ -253,6 +264,22 @@ class Client:
                 view: dict[str, Any] = answer.json()
                 self.tell(what="got", task=task, view=view)
                 return view
+            self._failed(answer, "get")
+            await asyncio.sleep(_seconds(answer))
+
+    async def get_old(self, agent: str, task: str, dialect: str) -> None:
+        """Have an older dialect say the artifacts of the task; asked for until there is an answer."""
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": task}}
+        while True:
+            url = f"{self.urls[self._web()]}/agents/{agent}/a2a/{dialect}/"
+            try:
+                answer = await self._http.post(url, json=call, timeout=self.patience)
+            except httpx.HTTPError:
+                await asyncio.sleep(0.1)
+                continue
+            if answer.status_code == 200 and "result" in answer.json():
+                self.tell(what="read", task=task, dialect=dialect, view=answer.json()["result"])
+                return
             self._failed(answer, "get")
             await asyncio.sleep(_seconds(answer))
 

@@ -6,7 +6,12 @@ epoch, on the clock that all processes of a lab share.
 
 from __future__ import annotations
 
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, LiteralString, TypeVar
 
 import msgspec
@@ -15,6 +20,7 @@ from psycopg.rows import class_row
 
 __all__ = [
     "ArtifactRow",
+    "CallRow",
     "Dump",
     "EventRow",
     "KeyRow",
@@ -107,6 +113,17 @@ class KeyRow(_Row, frozen=True, kw_only=True):
     run: int
 
 
+class CallRow(_Row, frozen=True, kw_only=True):
+    """A call of an agent by another one; `task` is that of the callee."""
+
+    task: int
+    parent: int
+    input_number: int
+    name: str
+    open: bool
+    cancel: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Dump:
     """All rows of a host, each table in the order of its keys."""
@@ -118,6 +135,7 @@ class Dump:
     messages: tuple[MessageRow, ...] = ()
     artifacts: tuple[ArtifactRow, ...] = ()
     keys: tuple[KeyRow, ...] = ()
+    calls: tuple[CallRow, ...] = ()
 
 
 TASKS = """
@@ -148,24 +166,40 @@ KEYS = """
 select substr(name, 5) as key, task_id as task, number, run from a2a_tasks_idempotency
 where name like 'key/%%' order by id
 """
+CALLS = """
+select child_id as task, parent_id as parent, input_number, name, open, cancel from a2a_tasks_delegation order by id
+"""
 
 R = TypeVar("R", bound=_Row)
+_MOMENT = re.compile(r"extract\(epoch from (\w+)\)::float8")
 
 
-def dump(database_url: str, after: int = 0) -> Dump:
-    """Everything in the database of the tasks after that key, as it was at one moment. Raises psycopg.Error."""
-    with psycopg.connect(database_url) as connection:
+def dump(database: str | Path, after: int = 0) -> Dump:
+    """Everything of the tasks after that key, as it was at one moment.
+
+    A path is an SQLite database. Raises psycopg.Error, sqlite3.Error.
+    """
+    if isinstance(database, Path):
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as file:
+            file.execute("begin")
+            return _read(lambda kind, sql: _sqlite_rows(file, kind, sql, after))
+    with psycopg.connect(database) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
-        return Dump(
-            tasks=_rows(connection, TaskRow, TASKS, after),
-            events=_rows(connection, EventRow, EVENTS, after),
-            runs=_rows(connection, RunRow, RUNS, after),
-            steps=_rows(connection, StepRow, STEPS, after),
-            messages=_rows(connection, MessageRow, MESSAGES, after),
-            artifacts=_rows(connection, ArtifactRow, ARTIFACTS, after),
-            keys=_rows(connection, KeyRow, KEYS, after),
-        )
+        return _read(lambda kind, sql: _rows(connection, kind, sql, after))
+
+
+def _read(rows: Callable[[Any, LiteralString], Any]) -> Dump:
+    return Dump(
+        tasks=rows(TaskRow, TASKS),
+        events=rows(EventRow, EVENTS),
+        runs=rows(RunRow, RUNS),
+        steps=rows(StepRow, STEPS),
+        messages=rows(MessageRow, MESSAGES),
+        artifacts=rows(ArtifactRow, ARTIFACTS),
+        keys=rows(KeyRow, KEYS),
+        calls=rows(CallRow, CALLS),
+    )
 
 
 def _rows(
@@ -173,3 +207,13 @@ def _rows(
 ) -> tuple[R, ...]:
     with connection.cursor(row_factory=class_row(kind)) as cursor:
         return tuple(cursor.execute(f"select * from ({sql}) all_ where task > %s", [after]))
+
+
+def _sqlite_rows(
+    connection: sqlite3.Connection, kind: type[R], sql: str, after: int
+) -> tuple[R, ...]:
+    """The same rows by SQLite: its moments are texts."""
+    sql = _MOMENT.sub(r"(julianday(\1) - 2440587.5) * 86400.0", sql).replace("%%", "%")
+    found = connection.execute(f"select * from ({sql}) all_ where task > ?", [after])
+    names = [column[0] for column in found.description]
+    return tuple(kind(**dict(zip(names, row, strict=True))) for row in found)

@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 from tests.campaigns.faultlab import folding
 from tests.campaigns.faultlab.dump import (
     ArtifactRow,
+    CallRow,
     Dump,
     EventRow,
+    KeyRow,
     MessageRow,
     RunRow,
     StepRow,
@@ -45,7 +47,7 @@ WANTS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
         ("short", "stream", "medium", "long", "thread", "steps", "delegate", "blocking"), _DONE
     ),
-    **dict.fromkeys(("marathon", "large", "park"), _DONE),
+    **dict.fromkeys(("marathon", "large", "park", "tell", "tree"), _DONE),
     # Its own fault, if it comes to nothing.
     **dict.fromkeys(("locking", "hungry"), _DONE | {"TASK_STATE_FAILED"}),
     "ask": _DONE | {"TASK_STATE_INPUT_REQUIRED"},
@@ -179,6 +181,14 @@ class Evidence:
         """The task's messages."""
         return self._messages.get(task.task, [])
 
+    @cached_property
+    def _keys(self) -> dict[int, list[KeyRow]]:
+        return grouped(sorted(self.dump.keys, key=lambda row: row.number), lambda row: row.task)
+
+    def keys(self, task: TaskRow) -> list[KeyRow]:
+        """The keys of the task's messages, in the order of the messages."""
+        return self._keys.get(task.task, [])
+
     def run_at(self, task: TaskRow, moment: float) -> RunRow | None:
         """The run that was the task's turn at a moment: the oldest that had not ended, or else the newest."""
         begun = [run for run in self.runs(task) if run.created_at <= moment]
@@ -217,9 +227,34 @@ class Evidence:
         return [record for record in self.seen(what) if record.get("task") == task]
 
     @cached_property
+    def _callers(self) -> dict[int, CallRow]:
+        return {call.task: call for call in self.dump.calls}
+
+    def call_of(self, task: TaskRow) -> CallRow | None:
+        """The call by which an agent began the task; None if a client did."""
+        return self._callers.get(task.task)
+
+    @cached_property
+    def _called(self) -> dict[int, list[TaskRow]]:
+        rows = {task.task: task for task in self.dump.tasks}
+        calls = [call for call in self.dump.calls if call.task in rows]
+        found = grouped(calls, lambda call: call.parent)
+        return {parent: [rows[call.task] for call in calls] for parent, calls in found.items()}
+
+    def called(self, task: TaskRow) -> list[TaskRow]:
+        """The tasks that the agent of a task has begun."""
+        return self._called.get(task.task, [])
+
+    @cached_property
     def asked_to_cancel(self) -> set[str]:
-        """The tasks that a client wanted cancelled."""
-        return {str(record["task"]) for record in self.seen("cancelling", "cancelled")}
+        """The tasks that a client wanted cancelled, and those that they had called."""
+        found = {str(record["task"]) for record in self.seen("cancelling", "cancelled")}
+        below = [self.tasks[task] for task in found if task in self.tasks]
+        while below:
+            called = self.called(below.pop())
+            found |= {task.id for task in called}
+            below += called
+        return found
 
     @cached_property
     def kills(self) -> list[Record]:

@@ -39,14 +39,20 @@ class Folded:
             asks = self.state in WAITING and "message" in self.status
             self.question = event.number if asks else None
         elif event.kind == ARTIFACT:
-            self._piece(said(event))
+            self.add(said(event))
         else:
             if event.kind == INPUT and self.question is not None:
                 self.history.append(self.question)
                 self.question = None
             self.history.append(event.number)
 
-    def _piece(self, update: dict[str, Any]) -> None:
+    def show(self, view: dict[str, Any]) -> None:
+        """Have the artifacts of a Task that was shown, and no others."""
+        artifacts = view.get("artifacts", [])
+        self.artifacts = {one["artifactId"]: {**one, "parts": [*one["parts"]]} for one in artifacts}
+
+    def add(self, update: dict[str, Any]) -> None:
+        """Go on by a piece of an artifact."""
         piece = update["artifact"]
         known = self.artifacts.get(piece["artifactId"])
         if update.get("append") and known is not None:

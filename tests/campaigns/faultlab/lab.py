@@ -24,7 +24,7 @@ from tests import ROOT
 from tests.campaigns.faultlab.agents_app import ledger
 from tests.campaigns.faultlab.checker import Limits, Violation, check, recoveries
 from tests.campaigns.faultlab.client import Client
-from tests.campaigns.faultlab.dump import dump
+from tests.campaigns.faultlab.dump import Dump, dump
 from tests.campaigns.faultlab.history import History, Record, read
 from tests.campaigns.faultlab.postgres import Postgres
 from tests.campaigns.faultlab.processes import Process, beat, pusher, web, worker
@@ -142,6 +142,14 @@ class Lab:
         self.logs.mkdir()
         self.failpoints.mkdir()
         self.ledger_path.touch()
+        self._start_servers()
+        self._migrate()
+        ports = free_ports(self.plan.webs)
+        self.urls = {f"web{n}": f"http://127.0.0.1:{port}" for n, port in enumerate(ports, 1)}
+        self._stack.callback(self._stop_processes)
+        self._start_processes(ports)
+
+    def _start_servers(self) -> None:
         self.postgres = Postgres(PRIMARY if self.plan.proxied else None, disk=self.plan.disk)
         self._stack.callback(lambda: self.postgres.close())  # whichever it is then
         self.postgres.start()
@@ -155,11 +163,14 @@ class Lab:
             self.redis_proxy = self._stack.enter_context(Proxy(self.redis.port))
         if self.plan.pooled:
             self.pool = self._stack.enter_context(PgBouncer(self.postgres_proxy.port))
-        self._migrate()
-        ports = free_ports(self.plan.webs)
-        self.urls = {f"web{n}": f"http://127.0.0.1:{port}" for n, port in enumerate(ports, 1)}
-        self._stack.callback(self._stop_processes)
-        self._start_processes(ports)
+
+    def execute(self, sql: str) -> list[tuple[Any, ...]]:
+        """Ask the database."""
+        return self.postgres.execute(sql, self.database)
+
+    def dump(self) -> Dump:
+        """The rows of this episode's tasks."""
+        return dump(self.postgres.url(self.database), self._first_task)
 
     @property
     def servers(self) -> dict[str, str]:
@@ -200,7 +211,7 @@ class Lab:
 
     def _migrate(self) -> None:
         command = [sys.executable, "-m", "django", "migrate", "-v", "0", "--skip-checks"]
-        subprocess.run(command, cwd=self.plan.source, env=self.environ, check=True, timeout=120)
+        subprocess.run(command, cwd=self.plan.source, env=self.environ, check=True, timeout=300)
 
     def _start_processes(self, ports: Sequence[int]) -> None:
         common: dict[str, Any] = {
@@ -254,15 +265,25 @@ class Lab:
         """The name of the process with that id."""
         return next((p.name for p in self.processes if p.popen and p.pid == pid), f"process {pid}")
 
-    def busy_worker(self, rng: random.Random, agent: str = "%") -> Process | None:
-        """A worker that holds a run (of this agent), if one does."""
-        rows = self.postgres.execute(
+    @property
+    def runners(self) -> list[Process]:
+        """The processes in which agents run: workers, or else the web processes."""
+        return self.workers or self.webs
+
+    def busy_worker(
+        self, rng: random.Random, agent: str = "%", *, parked: bool = False
+    ) -> Process | None:
+        """A worker that holds a run (of this agent; one that was parked after it had said something), if one does."""
+        rows = self.execute(
             "select distinct r.worker from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id"
-            f" where r.status = 'running' and t.agent like '{agent}'",
-            self.database,
+            f" where r.status = 'running' and t.agent like '{agent}' and r.said >= {int(parked)}"
         )
         pids = {int(name.rpartition(":")[2]) for (name,) in rows}
-        busy = [process for process in self.workers if process.popen and process.pid in pids]
+        busy = [
+            process
+            for process in self.runners
+            if process.popen and process.popen.poll() is None and process.pid in pids
+        ]
         return rng.choice(busy) if busy else None
 
     # --- telling and checking -------------------------------------------------------------
@@ -323,9 +344,7 @@ class Lab:
         self._episodes += 1
         self._history = History(self.directory / f"history-{self._episodes}.jsonl")
         self._ledger_from = self.ledger_path.stat().st_size
-        ((self._first_task,),) = self.postgres.execute(
-            "select coalesce(max(id), 0) from a2a_tasks_task", self.database
-        )
+        ((self._first_task,),) = self.execute("select coalesce(max(id), 0) from a2a_tasks_task")
         for process in self.processes:
             running = process.popen is not None and process.popen.poll() is None
             self.tell(
@@ -343,7 +362,7 @@ class Lab:
             "select r.id, r.task_id, r.status, r.attempt, r.worker from a2a_tasks_run r"
             f" where r.status in ('queued', 'running') and r.task_id > {self._first_task}"
         )
-        while rows := self.postgres.execute(query, self.database):
+        while rows := self.execute(query):
             if time.monotonic() > deadline:
                 return [Violation("I1", f"{len(rows)} runs did not settle", [list(rows)])]
             time.sleep(0.05)
@@ -351,7 +370,7 @@ class Lab:
 
     def _verdict(self) -> tuple[list[Violation], list[float], int]:
         history, ledger = self.history(), self.ledger()
-        rows = dump(self.postgres.url(self.database), self._first_task)
+        rows = self.dump()
         found = check(history, ledger, rows, self.plan.limits)
         return found, recoveries(history, ledger), len(rows.tasks)
 

@@ -18,7 +18,7 @@ from tests.support.end_with_parent import end_with_parent
 __all__ = ["Process", "beat", "pusher", "web", "worker"]
 
 #: Seconds a process has to become ready.
-PATIENCE = 60.0
+PATIENCE = 180.0
 #: Seconds before a dead process is started again, as a supervisor does.
 PAUSE = 0.3
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from tests.support.listeners import close_listener
 from tests.support.ports import free_port
 
 __all__ = ["Behaviour", "Proxy", "Way"]
@@ -50,6 +51,8 @@ class Behaviour:
     #: Seconds before each piece is passed on, and how much more or less, by the proxy's seed.
     latency: float = 0.0
     jitter: float = 0.0
+    #: Bytes a second of each connection in each direction; None = as fast as it can.
+    rate: float | None = None
     #: New connections are refused by the system.
     refusing: bool = False
     #: All connections are reset every so many seconds.
@@ -200,8 +203,8 @@ class Proxy:
 
     async def _open_or_close(self) -> None:
         if self._behaviour.refusing and self._server is not None:
-            self._server.close()
-            self._server = None
+            closing, self._server = self._server, None
+            await close_listener(closing)
         elif not self._behaviour.refusing and self._server is None:
             await self._listen()
 
@@ -276,7 +279,7 @@ class Proxy:
                 if not chunk:
                     await self._never()
                 continue
-            await self._delay()
+            await self._delay(len(chunk))
             if not chunk:
                 return
             yield chunk
@@ -285,8 +288,10 @@ class Proxy:
         """An end that is swallowed is never heard of; the link is reset when the way is free again."""
         await asyncio.Event().wait()
 
-    async def _delay(self) -> None:
+    async def _delay(self, size: int) -> None:
         behaviour = self._behaviour
+        if behaviour.rate is not None:
+            await asyncio.sleep(size / behaviour.rate)
         if behaviour.latency or behaviour.jitter:
             extra = self._random.uniform(-behaviour.jitter, behaviour.jitter)
             await asyncio.sleep(max(0.0, behaviour.latency + extra))

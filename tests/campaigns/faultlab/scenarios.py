@@ -139,11 +139,11 @@ async def within(seconds: float, *works: Awaitable[Any]) -> None:
             await asyncio.gather(*works)
 
 
-async def busy(lab: Lab, rng: random.Random) -> Process:
-    """A worker that holds a run."""
+async def busy(lab: Lab, rng: random.Random, *, parked: bool = False) -> Process:
+    """A worker that holds a run (one that was parked)."""
 
     async def look() -> Process | None:
-        return lab.busy_worker(rng)
+        return lab.busy_worker(rng, parked=parked)
 
     found: Process = await until(look)
     return found
@@ -178,21 +178,6 @@ async def crowd(lab: Lab, client: Client, rng: random.Random) -> None:
     """Many tasks at once, and three workers that want them."""
     for _ in range(2):
         await within(15, *(carry(client, "short") for _ in range(30)))
-
-
-@scenario(workers=1)
-async def two_messages(lab: Lab, client: Client, rng: random.Random) -> list[Violation]:
-    """A second message to a task at work waits for the first, and hinders nobody else."""
-    task = await begin(client, "forever")
-    await working(client, "forever", task)
-    await client.send("lab-forever", "1", shape="forever", how="poll", task=task)
-    others = asyncio.gather(*(carry(client, "short") for _ in range(5)))
-    done, _ = await asyncio.wait({others}, timeout=6)
-    await client.cancel("lab-forever", task)
-    await within(10, see_through(client, "forever", task))
-    await asyncio.wait({others}, timeout=10)
-    late = Violation("start", "tasks waited behind the second message of another", (task,))
-    return [] if done else [late]
 
 
 @scenario()
@@ -251,6 +236,22 @@ async def kill(lab: Lab, client: Client, rng: random.Random) -> None:
     """A worker is killed while it works."""
     works = [carry(client, s, t) for s, t in (("stream", "40"), ("steps", "30"), ("thread", "30"))]
     await within(30, *works, hurt_busy(lab, rng, "kill"))
+
+
+@scenario()
+async def told_in_parts(lab: Lab, client: Client, rng: random.Random) -> None:
+    """Agents tell a text between steps and long sleeps, and three workers are killed meanwhile: no word comes twice."""
+    works = [client.carry("tell") for _ in range(10)]
+    await within(40, *works, _hurt_thrice(lab, rng))
+
+
+async def _hurt_thrice(lab: Lab, rng: random.Random) -> None:
+    """Kill one before it has slept, and two that have gone on after a sleep."""
+    await hurt_busy(lab, rng, "kill")
+    for _ in range(2):
+        victim = await busy(lab, rng, parked=True)
+        await asyncio.sleep(rng.random() / 3)
+        lab.hurt(victim, "kill")
 
 
 async def hurt_busy(lab: Lab, rng: random.Random, action: str) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from tests.campaigns.faultlab.checker import Limits, Violation, check
 from tests.campaigns.faultlab.dump import (
     ArtifactRow,
+    CallRow,
     Dump,
     EventRow,
     KeyRow,
@@ -44,6 +45,7 @@ class Story:
         self.messages: list[MessageRow] = []
         self.artifacts: list[ArtifactRow] = []
         self.keys: list[KeyRow] = []
+        self.calls: list[CallRow] = []
 
     # --- telling --------------------------------------------------------------------------
 
@@ -60,19 +62,48 @@ class Story:
     def _moment(self) -> float:
         return BEGINNING + self.now
 
-    def send(self, key: str, task: str, shape: str) -> None:
+    def send(self, key: str, task: str, shape: str, text: str = "") -> None:
         """A client sends, and it is accepted: a task with its first message, or one more message."""
-        self.client("sent", key=key, shape=shape, agent=f"lab-{shape}", process="web1")
+        agent = f"lab-{shape}"
+        self.client("sent", key=key, shape=shape, agent=agent, process="web1", text=text)
         if task not in {row.id for row in self.tasks}:
             self._new_task(task, shape)
+        run = self._take(task, key, text)
+        row = KeyRow(key=key, task=run.task, number=run.input_number, run=run.run)
+        self.keys.append(row)
+        self.client("accepted", key=key, task=task)
+
+    def call(self, parent: str, child: str, shape: str, text: str = "") -> None:
+        """The agent of a task calls another one."""
+        self._new_task(child, shape)
+        self._take(child, f"message of {child}", text)
+        name, caller = f"call lab-{shape}", self.run(parent)
+        row = CallRow(
+            task=self._task(child).task,
+            parent=caller.task,
+            input_number=caller.input_number,
+            name=name,
+            open=False,
+            cancel=False,
+        )
+        self.calls.append(row)
+        self.step(parent, name, json.dumps({"task": child}))
+
+    def pass_down(self, child: str, text: str) -> None:
+        """An answer goes down to the task that has asked."""
+        self._take(child, f"answer of {child}", text)
+        self.status(child, "WORKING", by_run=False)
+
+    def _take(self, task: str, name: str, text: str) -> RunRow:
+        """Take a message: its event, its row and its run, which is returned."""
         key_of_task = self._task(task).task
         question = fold(event for event in self.events if event.task == key_of_task).question
         if question is not None:
-            asked = json.dumps({"messageId": f"question of {key}"})
+            asked = json.dumps({"messageId": f"question of {name}"})
             row = MessageRow(task=key_of_task, number=question, role="ROLE_AGENT", body=asked)
             self.messages.append(row)
-        number = self._append(task, INPUT)
-        body = json.dumps({"messageId": key})
+        number = self._append(task, INPUT, {"messageId": name, "parts": [{"text": text}]})
+        body = json.dumps({"messageId": name})
         self.messages.append(
             MessageRow(task=key_of_task, number=number, role="ROLE_USER", body=body)
         )
@@ -86,8 +117,7 @@ class Story:
             ended_at=self._moment,
         )
         self.runs.append(run)
-        self.keys.append(KeyRow(key=key, task=key_of_task, number=number, run=run.run))
-        self.client("accepted", key=key, task=task)
+        return run
 
     def _new_task(self, task: str, shape: str) -> None:
         self.tasks.append(
@@ -110,10 +140,18 @@ class Story:
         self._fold(task)
         self.see(task, number)
 
-    def piece(self, task: str, text: str, *, append: bool = False, last: bool = False) -> None:
-        """A piece of the task's one artifact."""
+    def piece(
+        self,
+        task: str,
+        text: str,
+        *,
+        append: bool = False,
+        last: bool = False,
+        artifact: str = "page",
+    ) -> None:
+        """A piece of an artifact of the task."""
         update = {
-            "artifact": {"artifactId": "page", "parts": [{"text": text}]},
+            "artifact": {"artifactId": artifact, "parts": [{"text": text}]},
             "append": append,
             "lastChunk": last,
         }
@@ -225,7 +263,7 @@ class Story:
         """The task's events."""
         return [event for event in self.events if event.task == self._task(task).task]
 
-    def step(self, task: str, name: str) -> None:
+    def step(self, task: str, name: str, result: str = '"ok"') -> None:
         """A step's result is kept."""
         run = self.run(task)
         self.steps.append(
@@ -233,7 +271,7 @@ class Story:
                 task=run.task,
                 input_number=run.input_number,
                 name=name,
-                result='"ok"',
+                result=result,
                 run=run.run,
                 created_at=self._moment,
             )
@@ -259,7 +297,7 @@ class Story:
     def tables(self) -> Iterator[list[Any]]:
         """All tables."""
         yield from (self.tasks, self.events, self.runs, self.steps)
-        yield from (self.messages, self.artifacts, self.keys)
+        yield from (self.messages, self.artifacts, self.keys, self.calls)
 
     def record(self, what: str, nth: int = 0, **like: Any) -> Record:
         """A record of the history or the ledger that has these members."""
@@ -288,6 +326,7 @@ class Story:
             messages=tuple(sorted(self.messages, key=lambda x: (x.task, x.number))),
             artifacts=tuple(self.artifacts),
             keys=tuple(self.keys),
+            calls=tuple(self.calls),
         )
 
     def copy(self) -> Story:
@@ -300,11 +339,16 @@ class Story:
 
 
 def clean() -> Story:
-    """A worker dies between two steps, a question is answered, a task is cancelled, a database is away for a moment."""
+    """A worker dies between two steps, a question is answered, a task is cancelled, a database is away for a moment.
+
+    A text begins anew after its run was handed back, and the question of a called task is answered.
+    """
     story = Story()
     _steps_survive(story)
     _a_question_is_answered(story)
     _a_task_is_cancelled(story)
+    _a_text_is_told(story)
+    _a_tree_is_answered(story)
     story.now = 30
     story.client("refused", key="k9", status=503, code=-32000, retry_after="1")
     return story
@@ -367,3 +411,46 @@ def _a_task_is_cancelled(story: Story) -> None:
     story.change(story.run("forever"), status="canceled")
     story.now = 21.3
     story.agent("tick", "forever", 1)
+
+
+def _a_text_is_told(story: Story) -> None:
+    story.now = 25
+    story.send("k8", "tell", "tell", "1")
+    story.follow("tell", "t")
+    story.agent("began", "tell", 1, run=None, pid=14, agent="lab-tell")
+    story.status("tell", "WORKING")
+    story.piece("tell", "a1:0;", artifact="answer")
+    story.piece("tell", "a1:0;", artifact="notes")
+    story.piece("tell", "a1:0;", artifact="ledger")
+    story.client("got", task="tell", view=story.view("tell"))
+    story.leave("t", "cut")
+    story.now = 27
+    story.agent("began", "tell", 1, run=None, pid=12, agent="lab-tell")
+    story.piece("tell", "a1:0;", artifact="answer")
+    story.piece("tell", "a1:0;", artifact="notes")
+    story.piece("tell", "a1:0;", artifact="ledger")
+    story.follow("tell", "tt", after=8, how="subscribe")
+    story.piece("tell", "a1:0 kept;", append=True, artifact="answer")
+    story.piece("tell", "a1:0 rested;", append=True, artifact="notes")
+    story.piece("tell", "a1:0 rested;", append=True, artifact="ledger")
+    story.piece("tell", "a1:slept;a1:done;", append=True, last=True, artifact="answer")
+    story.status("tell", "COMPLETED")
+    story.leave("tt")
+    story.client("got", task="tell", view=story.view("tell"))
+    old = {**story.view("tell"), "status": {"state": "completed"}}
+    story.client("read", task="tell", dialect="0.3", view=old)
+
+
+def _a_tree_is_answered(story: Story) -> None:
+    story.now = 28
+    story.send("k6", "tree", "tree", "question")
+    story.status("tree", "WORKING", "a1:calling")
+    story.call("tree", "leaf", "leaf", "question")
+    story.status("leaf", "WORKING", "a1:0")
+    story.status("leaf", "INPUT_REQUIRED", "what?")
+    story.status("tree", "INPUT_REQUIRED", "what?")
+    story.send("k7", "tree", "tree", "answer 7")
+    story.status("tree", "WORKING", by_run=False)
+    story.pass_down("leaf", "answer 7")
+    story.status("leaf", "COMPLETED", "a1:answer 7")
+    story.status("tree", "COMPLETED", "a1:completed (a1:answer 7)")

@@ -12,6 +12,7 @@ import pytest
 from tests.campaigns.faultlab.checker import INVARIANTS, Invariant, check, findings, recoveries
 from tests.campaigns.faultlab.dump import Dump, MessageRow, StepRow
 from tests.campaigns.faultlab.evidence import Evidence
+from tests.campaigns.faultlab.folding import ARTIFACT
 from tests.campaigns.faultlab.story import Story, clean
 
 pytestmark = pytest.mark.backend("sqlite")
@@ -560,6 +561,18 @@ def test_the_database_is_an_excuse_and_redis_is_none(
     assert [v.invariant for v in story.violations()] == ([] if excused else ["I9"])
 
 
+def test_a_frozen_process_that_began_late_what_others_had_done_had_nothing_to_lose(
+    well: Story,
+) -> None:
+    """Its run was somebody else's since long when it woke; then it is killed."""
+    story = well.copy()
+    story.now = 12
+    story.agent("began", "steps", 1, run=None, pid=15, agent="lab-steps")
+    story.now = 13
+    story.client("fault", name="worker3", process="worker3", pid=15, action="kill")
+    assert story.violations() == []
+
+
 def test_what_had_ended_before_its_worker_died_is_not_taken_up(well: Story) -> None:
     story = well.copy()
     story.now = 25
@@ -691,6 +704,74 @@ def a_task_is_still_held(story: Story) -> None:
     story.change(story.task("steps"), run_token="t")
 
 
+# --- trees of tasks ---------------------------------------------------------------------------------------------------------------------------------
+
+
+@breaks("tree", "was neither sent nor called")
+def a_call_has_two_tasks(story: Story) -> None:
+    story.call("tree", "double", "leaf")
+    story.status("double", "COMPLETED")
+    story.drop(story.calls[-1])
+
+
+@breaks("tree", "does not name leaf")
+def the_step_of_a_call_names_another_task(story: Story) -> None:
+    (step,) = [step for step in story.steps if "leaf" in step.name]
+    story.change(step, result='{"task": "other"}')
+
+
+@breaks("tree", "and leaf was left TASK_STATE_WORKING")
+def a_called_task_goes_on_after_the_end(story: Story) -> None:
+    story.change(story.task("leaf"), state="TASK_STATE_WORKING")
+
+
+@breaks("tree", "was left open")
+def a_call_is_open_after_the_end(story: Story) -> None:
+    story.change(story.calls[0], open=True)
+
+
+@breaks("tree", "asked 2 times for 1 questions")
+def a_question_is_asked_again(story: Story) -> None:
+    story.change(story.log("tree")[-1], body=story.log("tree")[2].body)
+
+
+@breaks("tree", "2 of 1 answers went down")
+def an_answer_goes_down_twice(story: Story) -> None:
+    story.pass_down("leaf", "answer 7")
+
+
+@breaks("tree", "without its answer")
+def an_answer_has_no_effect(story: Story) -> None:
+    story.change(story.task("tree"), status_message="{}")
+
+
+def test_called_tasks_may_be_cancelled_with_the_one_that_has_called(well: Story) -> None:
+    story = well.copy()
+    story.now = 40
+    story.send("k5", "tree2", "tree")
+    story.call("tree2", "leaf2", "leaf")
+    story.client("cancelling", task="tree2")
+    for task in ("tree2", "leaf2"):
+        story.status(task, "CANCELED", by_run=False)
+    assert not story.violations()
+
+
+def test_a_question_stands_again_once_the_words_of_another_attempt_have_hidden_it(
+    well: Story,
+) -> None:
+    story = well.copy()
+    story.now = 40
+    story.send("k5", "tree2", "tree", "question")
+    story.call("tree2", "leaf2", "leaf", "question")
+    story.status("leaf2", "INPUT_REQUIRED", "what?")
+    story.status("tree2", "INPUT_REQUIRED", "what?")
+    story.status("tree2", "WORKING", "a2:calling")
+    story.status("tree2", "INPUT_REQUIRED", "what else?")
+    assert any("asked 2 times" in violation.text for violation in story.violations())
+    story.change(story.log("tree2")[-1], body=story.log("tree2")[-3].body)
+    assert not any("times for" in violation.text for violation in story.violations())
+
+
 # --- the fold ------------------------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -744,6 +825,66 @@ def test_a_client_may_get_the_task_as_it_was_on_its_way(well: Story) -> None:
     view = {"id": "steps", "status": status, "artifacts": []}
     story.client("got", task="steps", view=view)
     assert story.violations() == []
+
+
+# --- texts -------------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def _say_twice(story: Story, piece: int) -> None:
+    """A piece of the told text begins with what was said before it."""
+    event = [event for event in story.log("tell") if event.kind == ARTIFACT][piece]
+    story.change(event, body=event.body.replace("a1:0", "a1:0;a1:0"))
+
+
+@breaks(
+    "text",
+    "tell says ['0;0;0 kept;slept;done;', '0;0 rested;', '0;0 rested;'], and one attempt says",
+)
+def a_word_is_said_twice(story: Story) -> None:
+    _say_twice(story, 6)
+
+
+@breaks("text", "tell says ['0;slept;done;', '0;0 rested;', '0;0 rested;']")
+def a_word_is_missing(story: Story) -> None:
+    event = [event for event in story.log("tell") if event.kind == ARTIFACT][6]
+    story.change(event, body=event.body.replace("a1:0 kept;", ""))
+
+
+@breaks("text", "tell says ['0;0 kept;slept;done;', '0;0;0 rested;', '0;0 rested;']")
+def what_a_dead_attempt_said_stays(story: Story) -> None:
+    event = [event for event in story.log("tell") if event.kind == ARTIFACT][4]
+    story.change(event, body=event.body.replace('"append": false', '"append": true'))
+
+
+@breaks("text", "was read in 0.3 as ['0;0;")
+def a_word_is_said_twice_in_an_older_dialect(story: Story) -> None:
+    read = story.record("read")
+    told = json.loads(json.dumps(read["view"]).replace("a1:0;", "a1:0;a1:0;"))
+    story.retell(read, view=told)
+
+
+@breaks("text", "was read in 1.0 as ['1;")
+def another_word_was_shown_on_the_way(story: Story) -> None:
+    got = story.record("got", task="tell")
+    told = json.loads(json.dumps(got["view"]).replace("a1:0;", "a1:1;"))
+    story.retell(got, view=told)
+
+
+@breaks("text", "adds up to ['0;0 kept;0 kept;slept;done;', '0;0 rested;', '0;0 rested;']")
+def a_resumed_stream_shows_a_piece_again(story: Story) -> None:
+    opened = story.record("opened", stream="tt")
+    story.retell(opened, after=9)
+
+
+def test_a_text_is_known_without_the_numbers_of_its_attempts(well: Story) -> None:
+    story = well.copy()
+    for record in [*story.history]:
+        if record.get("task") == "tell":
+            told = json.loads(json.dumps(dict(record.said)).replace("a1:0 kept;", "a2:0 kept;"))
+            story.retell(record, **told)
+    for event in story.log("tell"):
+        story.change(event, body=event.body.replace("a1:0 kept;", "a2:0 kept;"))
+    assert "text" not in {violation.invariant for violation in story.violations()}
 
 
 def test_a_violation_can_be_read() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -18,18 +18,22 @@ from tests.campaigns.faultlab.scenarios import away
 __all__ = ["run"]
 
 #: Tasks of one episode, and clients that send them, one after the other.
-TASKS, CLIENTS = 4000, 32
+TASKS, CLIENTS = 2500, 32
 #: What is sent, and how; most are accepted and looked at in the tables.
 STORIES = (
     *[("short", "poll")] * 26,
     *[("short", "block")] * 3,
+    *[("tell", "poll")] * 4,
     ("steps", "poll"),
     ("stream", "stream"),
+    ("tell", "stream"),
 )
+#: Of so many tasks one is read in every way, once all have ended.
+ONE_IN = 4
 #: Seconds between two faults.
 PAUSE = 3.0
 #: Seconds it may take until all has ended.
-SETTLING = 240.0
+SETTLING = 600.0
 
 
 def run(lab: Lab, seed: int) -> Episode:
@@ -39,26 +43,54 @@ def run(lab: Lab, seed: int) -> Episode:
 
 
 async def _drive(lab: Lab, rng: random.Random) -> dict[str, Any]:
-    client, left = lab.client(rng), iter(range(TASKS))
+    client = lab.client(rng)
     begun, faults = time.monotonic(), Counter[str]()
+    try:
+        sent = await _send(lab, client, rng, faults)
+        seconds = time.monotonic() - begun
+        read = await _read(sent[::ONE_IN], client)
+    finally:
+        await client.close()
+    figures = {"tasks a minute": round(60 * TASKS / seconds), "read in every way": read}
+    return {**figures, "faults": faults.total(), **faults}
+
+
+async def _send(
+    lab: Lab, client: Client, rng: random.Random, faults: Counter[str]
+) -> list[tuple[str, str]]:
+    """Have all tasks sent, while the host is hurt; returns the agent and the id of each."""
+    left = iter(range(TASKS))
     hurting = asyncio.ensure_future(_hurt_again_and_again(lab, rng, faults))
     try:
         customers = (_customer(client, left, random.Random(rng.random())) for _ in range(CLIENTS))
-        await asyncio.gather(*customers)
-        seconds = time.monotonic() - begun
+        return [one for sent in await asyncio.gather(*customers) for one in sent]
     finally:
         hurting.cancel()
         with suppress(asyncio.CancelledError):
             await hurting
-        await client.close()
-    return {"tasks a minute": round(60 * TASKS / seconds), "faults": faults.total(), **faults}
 
 
-async def _customer(client: Client, left: Any, rng: random.Random) -> None:
+async def _customer(client: Client, left: Any, rng: random.Random) -> list[tuple[str, str]]:
+    """Send one after the other; returns the agent and the id of each task."""
+    sent = []
     for _ in left:
         shape, how = rng.choice(STORIES)
         agent, text = SHAPES[shape]
-        await client.send(agent, text, shape=shape, how=how)
+        sent.append((agent, await client.send(agent, text, shape=shape, how=how)))
+    return sent
+
+
+async def _read(tasks: Sequence[tuple[str, str]], client: Client) -> int:
+    """Read each of these tasks in every way, once it has ended; returns how many there are."""
+    left = iter(tasks)
+
+    async def read() -> None:
+        for agent, task in left:
+            await client.until_settled(agent, task)
+            await client.look(agent, task)
+
+    await asyncio.gather(*(read() for _ in range(CLIENTS)))
+    return len(tasks)
 
 
 async def _hurt_again_and_again(lab: Lab, rng: random.Random, faults: Counter[str]) -> None:

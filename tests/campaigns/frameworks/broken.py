@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 
-from tests.campaigns.faultlab.broken import Broken, build
+from tests.campaigns.faultlab.broken import build
 from tests.campaigns.faultlab.checker import Violation
 from tests.campaigns.faultlab.lab import Episode
+from tests.campaigns.faultlab.mistake import Broken
 from tests.campaigns.frameworks.cases import STACK, Case, Kill, Script, make_case
 from tests.campaigns.frameworks.lab import KillsLab, find_commit, plan, run
 

@@ -1,4 +1,4 @@
-"""`docs/reports/frameworks.md`: the figures of the last campaign on each backend, from what is kept under `var/faults`."""
+"""`var/reports/frameworks.md`: the figures of the last campaign on each backend, from what is kept under `var/faults`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests import ROOT
 from tests.campaigns.faultlab.campaign import KEPT
-from tests.campaigns.faultlab.report import describe_machine, table
+from tests.campaigns.faultlab.report import REPORTS, describe_machine, save, table
 from tests.campaigns.frameworks.cases import BACKENDS, SQLITE, STACK
 
 __all__ = ["BROKEN", "PAGE", "name_part", "write"]
 
-PAGE = ROOT / "docs" / "reports" / "frameworks.md"
+PAGE = REPORTS / "frameworks.md"
 #: The part with the broken builds.
 BROKEN = "framework-broken"
 HOSTS = {
@@ -26,9 +25,9 @@ HOSTS = {
 INTRODUCTION = """\
 # Kill tests of framework agents
 
-This page has the results of the last campaign of `tests/campaigns/frameworks`. It runs whole hosts with an agent of [pydantic-ai, LangGraph or the OpenAI Agents SDK](../frameworks.md), and kills their processes (SIGKILL) while the agent works. `python -m tests.campaigns.frameworks report` writes the page from the stored results.
+This page has the results of the last campaign of `tests/campaigns/frameworks`. It runs whole hosts with an agent of [pydantic-ai, LangGraph or the OpenAI Agents SDK](../../docs/frameworks.md), and kills their processes (SIGKILL) while the agent works. `python -m tests.campaigns.frameworks report` writes the page from the stored results.
 
-Each seed is a conversation of three or four tasks. A scripted model server streams words, calls tools one after the other and side by side, and asks for approval of some. It stores each request with all its messages; the tools write to a ledger when they begin and when they are done. Each kill happens at a chosen moment: the request has come, the n-th word was sent, the answer was sent as a whole, a tool has begun or is done, or a [failpoint](../testing.md#the-fault-lab) in the host is passed. Two clients follow each task and cut their streams again and again, one with `Last-Event-ID`, one without. The last task of each conversation is undisturbed: its request shows what the agent remembers.
+Each seed is a conversation of three or four tasks. A scripted model server streams words, calls tools one after the other and side by side, and asks for approval of some. It stores each request with all its messages; the tools write to a ledger when they begin and when they are done. Each kill happens at a chosen moment: the request has come, the n-th word was sent, the answer was sent as a whole, a tool has begun or is done, or a [failpoint](../../docs/testing.md#the-fault-lab) in the host is passed. Two clients follow each task and cut their streams again and again, one with `Last-Event-ID`, one without. The last task of each conversation is undisturbed: its request shows what the agent remembers.
 
 A checker compares all these records afterwards. An episode passes if
 
@@ -39,11 +38,7 @@ A checker compares all these records afterwards. An episode passes if
 - the question was asked once, a refused tool never ran, and each call of a tool was reported once;
 - the usage of the task is the sum of the tokens of its answers, and of answers that were whole before a kill lost them. Only the model server counts requests that were cut off.
 
-The faults that it found are fixed: [faults found](faults-found.md).
-
 The columns "again" count repeated requests and calls: those that the kill cut off; those that were answered, but not stored yet when the process died; and those whose result was used, which must be 0.
-
-A cancellation stops the request of the model: the model server saw its client leave at most 17 ms (pydantic-ai), 18 ms (LangGraph) and 56 ms (OpenAI Agents SDK) after a client sent it; medians 10, 10 and 13 ms. `python -m tests.campaigns.frameworks cancels`, 2026-11-25: ten tasks each, cancelled after the first word, on PostgreSQL, Redis, a web process and three workers at default settings.
 """
 Part = Mapping[str, Any]
 
@@ -61,8 +56,7 @@ def write() -> Path:
     ]
     if broken := _read(BROKEN):
         sections.append(_builds(broken))
-    PAGE.write_text("\n".join(sections), encoding="utf-8")
-    return PAGE
+    return save(PAGE, sections)
 
 
 def _read(part: str) -> Part | None:

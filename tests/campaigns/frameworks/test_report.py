@@ -22,7 +22,7 @@ def episode(name: str, figures: dict[str, Any], violations: list[Any]) -> dict[s
 
 def test_shows_the_parts_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "KEPT", tmp_path)
-    monkeypatch.setattr(report, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(report, "PAGE", tmp_path / "reports" / "page.md")
     used = {"invariant": "F4", "text": "line 1 was asked for again"}
     kills = [episode("langgraph stack", FIGURES, []), episode("pydantic_ai stack", FIGURES, [used])]
     broken = [episode("steps-are-not-kept", {"framework": "langgraph", "caught by": "F4"}, [])]

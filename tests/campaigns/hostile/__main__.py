@@ -1,4 +1,4 @@
-"""`python -m tests.campaigns.hostile PART`: the security campaign. `make hostile` runs all of it and writes docs/reports/security.md."""
+"""`python -m tests.campaigns.hostile PART`: the security campaign. `make hostile` runs all of it and writes var/reports/security.md."""
 
 from __future__ import annotations
 

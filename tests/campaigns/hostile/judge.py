@@ -27,6 +27,7 @@ LEAKS = re.compile(
 SHAPES = {"1.0": "status", "1.0-draft": "problem", "0.3": "rpc", "0.2": "rpc"}
 #: Answers of the server itself, before the host is asked.
 TRANSPORT = {400, 404, 405, 408, 411, 413, 414, 417, 431, 501, 505}
+_COMMENT = re.compile(r"^:.*\n", re.MULTILINE)
 _MOUNT = re.compile(rb"^/agents/demo/a2a/([^/?]+)(/?)([^?]*)")
 
 
@@ -168,8 +169,8 @@ def _shape(document: Any, status: int) -> str:
 
 
 def _events(request: Request, text: bytes) -> Iterator[str]:
-    for block in text.decode(errors="replace").split("\n\n"):
-        if not block or block.startswith(":"):
+    for block in _COMMENT.sub("", text.decode(errors="replace")).split("\n\n"):
+        if not block.strip() or block.startswith("retry: "):
             continue
         try:
             lines = dict(line.split(": ", 1) for line in block.split("\n"))

@@ -1,32 +1,30 @@
-"""`docs/reports/security.md`: the figures of the last campaign, from what is kept under `var/security`."""
+"""`var/reports/security.md`: the figures of the last campaign, from what is kept under `var/security`."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests import ROOT
+from tests.campaigns.faultlab.report import REPORTS, save
 
 __all__ = ["MAX_MS", "keep", "write"]
 
 KEPT = ROOT / "var" / "security"
-PAGE = ROOT / "docs" / "reports" / "security.md"
+PAGE = REPORTS / "security.md"
 #: Milliseconds by which the medians of what is another's and of what is not there may differ.
 MAX_MS = 2.0
 BACKENDS = {"sqlite": "SQLite, one process", "stack": "PostgreSQL, Redis, a Celery worker"}
 INTRODUCTION = """\
 # Security report
 
-What the campaign (`tests/campaigns/hostile`) found the last time: `make hostile` runs all of it and writes this page. What is promised, and which test holds it, is in [security](../security.md).
+What the campaign (`tests/campaigns/hostile`) found the last time: `make hostile` runs all of it and writes this page. What is promised, and which test holds it, is in [security](../../docs/security.md).
 """
-#: The section that is written by hand, and stays.
-BY_HAND = re.compile(r"^## Before and after\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 Kept = Mapping[str, Any]
 
 
@@ -42,16 +40,14 @@ def keep(part: str, backend: str, found: Kept) -> Path:
 
 
 def write() -> Path:
-    """Write the page anew; parts that were never run are left out, and the section by hand stays. Returns its path."""
-    by_hand = BY_HAND.findall(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else []
+    """Write the page anew; parts that were never run are left out. Returns its path."""
     kept = [json.loads(path.read_text()) for path in sorted(KEPT.glob("*.json"))]
     machine = f"Machine: {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}; other work may have shared it.\n"
-    sections = [INTRODUCTION, machine, *(section.rstrip() + "\n" for section in by_hand)]
+    sections = [INTRODUCTION, machine]
     for part, tell in SECTIONS.items():
         if of := [one for one in kept if one["part"] == part]:
             sections.append(tell(of))
-    PAGE.write_text("\n".join(sections), encoding="utf-8")
-    return PAGE
+    return save(PAGE, sections)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

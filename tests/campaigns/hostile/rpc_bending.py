@@ -12,7 +12,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.struct_pb2 import Struct
 
-from a2a_tasks.bindings.grpc.schema import message_class
+from a2a_grpc.binding.schema import message_class
 from tests.campaigns.hostile.bending import ODD, SHOWN
 from tests.campaigns.hostile.golden import HOOK
 from tests.campaigns.matrix.asks import HOOK as FOREIGN_HOOK

@@ -9,7 +9,7 @@ from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
-from a2a_tasks.bindings.grpc.schema import message_class
+from a2a_grpc.binding.schema import message_class
 from tests.campaigns.hostile.judge import LEAKS
 from tests.campaigns.hostile.rpc_bending import Call
 from tests.campaigns.hostile.rpc_wire import Said

@@ -37,7 +37,7 @@ def stream(*blocks: str) -> Answer:
         (CALL, answer(TASK), False),
         (CALL, answer(GONE), True),
         (CALL, answer(GONE.replace(b"7", b"null", 1)), True),
-        (CALL, stream("id: 1\ndata: " + TASK.decode(), ": keep-alive"), False),
+        (CALL, stream(": keep-alive\nid: 1\ndata: " + TASK.decode(), ": keep-alive"), False),
         (CALL, stream("event: error\ndata: " + GONE.decode()), True),
         (ROUTE, answer(b"{}"), False),
         (ROUTE, answer(MISSING, 404), True),

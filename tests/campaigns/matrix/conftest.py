@@ -1,4 +1,4 @@
-"""A closed host with three agents that are alike: an open one, one that asks for a scope, one that is switched off."""
+"""A closed host with agents that are alike: an open one, one that calls it, one that asks for a scope, one that is switched off."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from a2a_tasks.agents import Agent, Skill, Turn, registry
+from a2a_tasks.execution import housekeeping
 from tests.support.access.fixtures import closed, issuer
 from tests.support.bindings.fixtures import client, host, local
 
@@ -59,14 +60,28 @@ class Shut(Ledger, abstract=True):
     slug = "shut"
 
 
+class Planner(Ledger, abstract=True):
+    """Lets the open one ask its question."""
+
+    slug = "planner"
+    calls = ("ledger",)
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Pass the message on."""
+        yield (await turn.call("ledger", turn.text)).text
+
+
 @pytest.fixture
-def agents(settings: Any) -> Iterator[None]:
+def agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Host them; nothing of the host's own stirs while requests are compared."""
+    monkeypatch.setattr(housekeeping, "DUTIES", [])
+    monkeypatch.setattr(housekeeping, "LOOK_EVERY", 600.0)
     settings.A2A_POLL_SECONDS = 60.0
     settings.A2A_CREDENTIAL_SECONDS = 600.0  # what operators have switched is read again then
     settings.A2A_BEAT_SECONDS, settings.A2A_LEASE_SECONDS = 600.0, 1800.0
     settings.A2A_JWT_TENANT_CLAIM = "org"
-    found = [Open(), Locked(), Shut()]
+    settings.A2A_PARK_SECONDS = 0.0
+    found = [Open(), Locked(), Shut(), Planner()]
     registry._found.update({agent.slug: agent for agent in found})
     yield
     for agent in found:

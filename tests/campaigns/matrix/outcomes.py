@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from a2a_tasks.models import Run, RunStatus
+from a2a_tasks.models import PARKED, Run, RunStatus
 from a2a_tasks.store.db import run_in_thread
 from tests.campaigns.matrix.answers import answer
 from tests.campaigns.matrix.asks import Ask, Named
@@ -25,7 +25,10 @@ __all__ = ["Outcome", "Watcher", "rows", "settled"]
 DERIVED = {"a2a_tasks_tally"} | {f"a2a_tasks_audit{part}" for part in ("entry", "link", "seal")}
 #: In statements of the audit log, which is written and sealed behind the requests, and not at each; and in what a new
 #: connection is told, which a thread has when it is first needed.
-BEHIND = ("a2a_tasks_audit", "pg_snapshot", "_advisory_", "BEGIN", "idle_in_transaction_session")
+BEHIND = (
+    *("a2a_tasks_audit", "pg_snapshot", "_advisory_", "BEGIN", "idle_in_transaction_session"),
+    "extract(epoch from clock_timestamp())",
+)
 UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 MOMENT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 Tables = dict[str, frozenset[str]]
@@ -96,7 +99,8 @@ def _listening(heard: list[str]) -> Iterator[None]:
 
 
 def _idle() -> bool:
-    return not Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).exists()
+    unfinished = Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
+    return not unfinished.exclude(round=PARKED).exists()
 
 
 async def settled() -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.json_format import MessageToJson, ParseDict
 
-from a2a_tasks.bindings.grpc.schema import message_class, service
+from a2a_grpc.binding.schema import message_class, service
 from tests.support.dialects.clients import Grammar, Proto, Wrapped
 
 __all__ = ["RPC_WIRES", "RpcWire", "as_json", "described", "message_of"]

@@ -73,7 +73,7 @@ class Case:
         #: By agent and operation: what Alice has, an own set for each, since her own request uses it up.
         self.prizes: dict[tuple[str, str], Named] = {}
         self.cells = 0
-        agents = [f"{AUDIENCE}/agents/{slug}" for slug in ("ledger", "locked", "shut")]
+        agents = [f"{AUDIENCE}/agents/{slug}" for slug in ("ledger", "locked", "shut", "planner")]
         alice: dict[str, Any] = {"sub": "alice", "org": "acme", "scope": "count", "aud": agents}
         shown: dict[str, dict[str, Any]] = {
             "the owner": {},

@@ -92,14 +92,15 @@ class TestItsAlertIsRaised:
 
     def test_by_a_slow_database(self, lab: Lab) -> None:
         lab.way.behave(Behaviour(latency=1.2))
-        lab.fires("A2ARequestsSlow", meanwhile=lambda: lab.get(there=True))
+        alerts = ("A2ARequestsSlow", "A2AGaugesMissing")
+        lab.fires(*alerts, meanwhile=lambda: lab.get(there=True))
 
     def test_by_a_database_that_is_away(self, lab: Lab) -> None:
         lab.way.behave(Behaviour(refusing=True, reset_every=0.1))
         alerts = ("A2ADatabaseAway", "A2ARequestsFail")
         lab.fires(*alerts, meanwhile=lambda: lab.get(there=True))
         lab.way.behave()
-        lab.recovers(*alerts, "A2ARequestsSlow")
+        lab.recovers(*alerts, "A2ARequestsSlow", "A2AGaugesMissing")
 
     def test_by_a_pusher_that_hangs(self, lab: Lab) -> None:
         lab.pusher.process.send_signal(signal.SIGSTOP)

@@ -7,6 +7,7 @@ import contextlib
 import threading
 from typing import Self
 
+from tests.support.listeners import close_listener
 from tests.support.ports import free_port
 
 __all__ = ["Line"]
@@ -60,7 +61,7 @@ class Line:
 
     async def _close(self) -> None:
         if self._server is not None:
-            self._server.close()
+            await close_listener(self._server)
         self._cut()
         await asyncio.gather(*self._tasks)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.campaigns.faultlab.proxy import Behaviour
 from tests.campaigns.outages.host import ENDED, Host
 from tests.support.execution.waiting import eventually
 
@@ -64,6 +65,18 @@ def test_an_artifact_of_the_largest_size_ends_and_nobody_waits_for_it(host: Host
     assert int(host.run("-c", READ, "speaker", "large")) > 60 * MIB
     assert beside <= WAITED * max(alone, LEAST)
     assert most_memory(host) <= MEMORY
+
+
+@pytest.mark.parametrize("text", [f"1 {64 * MIB - 1000} 0", f"64 {MIB - 1000} 0"])
+def test_one_of_the_largest_size_is_written_over_a_slow_link(host: Host, text: str) -> None:
+    host.way.behave(Behaviour(rate=10_000_000))
+    host.send("speaker", text, "large")
+    assert bystanders(host, "beside", 3) <= WAITED * LEAST
+    eventually(lambda: host.states("large") <= ENDED, 120)
+    assert host.states("large") == {"TASK_STATE_COMPLETED"}
+    assert host.rows("select max(attempt) from a2a_tasks_run") == [(1,)]
+    written = "select sum(octet_length(body)) > 60 * 1024 * 1024 from a2a_tasks_event"
+    assert host.rows(written) == [(True,)]
 
 
 def test_one_of_very_many_pieces_ends_and_can_be_read(host: Host) -> None:

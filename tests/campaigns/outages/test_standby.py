@@ -21,8 +21,7 @@ django.setup()
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store.accept import accept_batched
 from a2a_tasks.store.append import append_batched
-from a2a_tasks.store.records import PreclaimedLease
-from a2a_tasks.store.runs import new_token
+from a2a_tasks.store.records import PreclaimedLease, new_token
 from tests.support.store.world import Pen, chunk, new
 
 async def main(name, most):

@@ -77,7 +77,8 @@ class Project:
             **self._make_environ(),
             "PYTHONUNBUFFERED": "1",
             "PORT": "0",
-            "A2A_GRPC_PORT": str(free_port()),
+            "A2A_GRPC_PORT": str(port := free_port()),
+            "A2A_GRPC_URL": f"http://127.0.0.1:{port}",
             "A2A_ANONYMOUS": "1",
             "A2A_PLAYGROUND": "1",
         }

@@ -38,6 +38,8 @@ CONSOLE = (
     *(
         "",
         "statistics/",
+        "find/?q=support",
+        "tables/",
         "usage/",
         "a2a_tasks/task/",
         "a2a_tasks/agentswitch/",

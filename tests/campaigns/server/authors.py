@@ -30,14 +30,15 @@ def make_environ(folder: Path, apps: str, **more: str) -> dict[str, str]:
     }
 
 
-def send(agent: str, text: str, **configuration: Any) -> dict[str, Any]:
-    """Send a message to the agent at this URL, and return the task."""
-    message = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": text}]}
+def send(agent: str, text: str, task: str = "", **configuration: Any) -> dict[str, Any]:
+    """Send a message to the agent at this URL, or to a task of it, and return the task."""
+    message: dict[str, Any] = {"role": "ROLE_USER", "parts": [{"text": text}]}
+    message |= {"messageId": f"to {task}", "taskId": task} if task else {"messageId": "1"}
     request = urllib.request.Request(  # noqa: S310 - our own host
         f"{agent}/message:send",
         json.dumps({"message": message, "configuration": configuration}).encode(),
         {"Content-Type": "application/json"},
     )
     with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310 - the same
-        task: dict[str, Any] = json.load(answer)["task"]
-    return task
+        found: dict[str, Any] = json.load(answer)["task"]
+    return found

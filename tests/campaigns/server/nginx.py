@@ -46,9 +46,10 @@ def path() -> str | None:
 class Nginx(PrivateServer):
     """The shipped file before these ports; only names, addresses and paths in it are changed. `port` is that of TLS."""
 
-    def __init__(self, web: int, grpc: int) -> None:
-        """Write its configuration and a certificate. Nothing runs yet."""
+    def __init__(self, web: int, grpc: int, port: int = 0) -> None:
+        """Write its configuration and a certificate; without a port, on a free one. Nothing runs yet."""
         super().__init__("nginx")
+        self.port = port or self.port
         self.plain_port = free_port()
         authority = Authority(self.directory)
         chain, key = authority.issue("server")

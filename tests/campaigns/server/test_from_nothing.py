@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
+import socket
+import subprocess
 import sys
 import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import pytest
 
 from tests import backend
@@ -38,6 +42,30 @@ def test_up_serves_from_an_empty_folder_and_shows_the_password_only_the_first_ti
             assert host.exit_code() == 0, host.transcript()
             shown = [line for line in host.said if "with the password" in line]
             assert len(shown) == (1 if first else 0)
+
+
+@pytest.mark.backend("sqlite")
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+def test_up_on_ipv6_prints_addresses_that_answer(tmp_path: Path) -> None:
+    port = free_port()
+    own = {"HOST": "::", "PORT": "0", "A2A_GRPC_PORT": str(port), "A2A_ANONYMOUS": "1"}
+    env = {**backend.children(), "VAR_DIR": str(tmp_path / "var"), **own}
+    with Process(sys.executable, "manage.py", "up", env=env) as host:
+        url = host.line("  start", LONG).split()[-1]
+        assert url.startswith("http://[::1]:")
+        grpc_at = host.line("  gRPC").split()[-1]
+        tried = subprocess.run(  # noqa: S603 - the line that the host prints
+            shlex.split(host.line("  try").removeprefix("  try")), capture_output=True, check=True
+        )
+        card = json.load(urllib.request.urlopen(f"{url}.well-known/agent-card.json"))  # noqa: S310
+        with grpc.insecure_channel(grpc_at) as channel:
+            grpc.channel_ready_future(channel).result(PATIENCE)
+        host.signal(signal.SIGTERM)
+        assert host.exit_code() == 0, host.transcript()
+    task = json.loads(tried.stdout)["result"]["task"]
+    assert task["artifacts"][0]["parts"] == [{"text": "hello"}]
+    assert grpc_at == f"[::1]:{port}"
+    assert all(each["url"].startswith(url) for each in card["supportedInterfaces"])
 
 
 @pytest.mark.backend("stack")

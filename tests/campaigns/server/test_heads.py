@@ -20,6 +20,8 @@ MIB = 1024 * 1024
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n"
 HEADS = {
     "one long line": HEAD + b"X: " + b"x" * 70_000 + b"\r\n\r\n",
+    "a line that others would take": HEAD + b"X: " + b"x" * 18_000 + b"\r\n\r\n",
+    "a long path": b"GET /" + b"x" * 18_000 + b" HTTP/1.1\r\nHost: h\r\n\r\n",
     "a line without an end": HEAD + b"X: " + b"x" * 64 * MIB,
     "a name without an end": HEAD + b"x" * MIB,
     "a path without an end": b"GET /" + b"x" * MIB,
@@ -67,7 +69,7 @@ def test_so_is_what_comes_around_a_body(shared: ServedApp, request_: bytes) -> N
 def test_a_head_that_just_fits_is_taken(shared: ServedApp) -> None:
     head = HEAD + b"Connection: close\r\nContent-Length: 2\r\n" + b"X: 1\r\n" * 96
     assert answered(shared.port, head + b"\r\nhi").endswith(b"2")
-    long = b"X: " + b"x" * 60_000 + b"\r\n"
+    long = (b"X: " + b"x" * 15_000 + b"\r\n") * 4
     begun = HEAD + b"Connection: close\r\nContent-Length: 2\r\n"
     assert answered(shared.port, begun + long + b"\r\nhi").endswith(b"2")
 
@@ -79,7 +81,7 @@ def test_a_body_in_the_smallest_pieces_is_taken(shared: ServedApp) -> None:
 
 
 def test_many_requests_of_one_connection_are_counted_each_alone(shared: ServedApp) -> None:
-    head = HEAD + b"Content-Length: 2\r\n" + b"X: " + b"x" * 20_000 + b"\r\n\r\nhi"
+    head = HEAD + b"Content-Length: 2\r\n" + b"X: " + b"x" * 16_000 + b"\r\n\r\nhi"
     with connected(shared.port) as sock:
         for _ in range(8):
             sock.sendall(head)

@@ -25,6 +25,7 @@ from tests.journeys.hosts import Host, host
 from tests.journeys.waiting import PATIENCE, eventually
 from tests.journeys.wire import Plain, message
 from tests.support.grpc_server.client import Client
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.nginx, pytest.mark.usefixtures("emptied"), pytest.mark.timeout(300)]
 SERVICE = "/lf.a2a.v1.A2AService"
@@ -42,16 +43,22 @@ MB = 1024 * 1024
 
 
 @pytest.fixture(scope="module")
-def site(emptied: None) -> Iterator[Host]:
-    """A host with gRPC."""
-    with host(BEHIND, grpc=True) as made:
+def port() -> int:
+    """The port of the proxy."""
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def site(emptied: None, port: int) -> Iterator[Host]:
+    """A host with gRPC, whose cards name the proxy for it."""
+    with host({**BEHIND, "A2A_GRPC_URL": f"https://{NAME}:{port}"}, grpc=True) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def proxy(site: Host) -> Iterator[Nginx]:
+def proxy(site: Host, port: int) -> Iterator[Nginx]:
     """The proxy before it."""
-    with Nginx(int(site.here.rpartition(":")[2]), site.grpc) as made:
+    with Nginx(int(site.here.rpartition(":")[2]), site.grpc, port) as made:
         yield made
 
 
@@ -195,9 +202,9 @@ class TestWhomTheHostSees:
                 "/agents/demo/.well-known/agent-card.json", headers={"X-Forwarded-Proto": "http"}
             )
         assert answer.http_version == "HTTP/2"
-        urls = [each["url"] for each in answer.json()["supportedInterfaces"]]
-        assert any(url.startswith("https://") for url in urls)
-        assert not any(url.startswith("http://") for url in urls)
+        interfaces = answer.json()["supportedInterfaces"]
+        assert {each["protocolBinding"] for each in interfaces} == {"JSONRPC", "HTTP+JSON", "GRPC"}
+        assert all(each["url"].startswith("https://") for each in interfaces)
 
     async def test_the_address_of_the_connection_and_none_that_was_forged(
         self, proxy: Nginx, ask: Ask

@@ -70,7 +70,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[socket.socket]]:
     monkeypatch.delenv("A2A_GRPC_PORT", raising=False)
     monkeypatch.setattr(serve_grpc, "USUAL_PORT", free_port())
     sockets: list[socket.socket] = []
-    monkeypatch.setattr("a2a_project.grpc_server.serve_in_background", sockets.append)
+    monkeypatch.setattr("a2a_project.grpc_process.serve_in_background", sockets.append)
     yield sockets
     for sock in sockets:
         sock.close()

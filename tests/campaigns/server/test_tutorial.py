@@ -58,11 +58,16 @@ def apps(text: str) -> str:
     return str(found)
 
 
+def list_tasks(url: str, agent: str = "trips") -> list[dict[str, Any]]:
+    """The tasks of an agent, the newest first."""
+    with urllib.request.urlopen(f"{url}/agents/{agent}/tasks", timeout=PATIENCE) as answer:  # noqa: S310 - ours
+        found: list[dict[str, Any]] = json.load(answer)["tasks"]
+    return found
+
+
 def task(url: str) -> dict[str, Any]:
     """The newest task of the first agent."""
-    with urllib.request.urlopen(f"{url}/agents/trips/tasks", timeout=PATIENCE) as answer:  # noqa: S310 - ours
-        found: dict[str, Any] = json.load(answer)["tasks"][0]
-    return found
+    return list_tasks(url)[0]
 
 
 @pytest.fixture
@@ -89,7 +94,7 @@ class TestOnOneMachine:
 
     def test_a_killed_host_goes_on_and_books_nothing_twice(self, here: Path) -> None:
         (here / "trips" / "agents.py").write_text(block("python", "def book"))
-        env = make_environ(here, apps(block("sh", "make run")))
+        env = make_environ(here, apps(block("sh", "trips make run")))
         with Process(sys.executable, "manage.py", "up", env=env) as first:
             number = first.line("The host is up", START).split()[-4].rstrip(".")
             url = first.line("  start", START).split()[-1].removesuffix("/")
@@ -102,6 +107,27 @@ class TestOnOneMachine:
             eventually(lambda: "COMPLETED" in json.dumps(task(url)["status"]), START)
             booked = [one for one in (*first.said, *second.said) if one.startswith("booking")]
             assert booked == ["booking Rome", "booking Oslo", "booking Lima"]
+            second.signal(signal.SIGTERM)
+            second.exit_code()
+
+    def test_a_killed_tree_of_agents_goes_on_and_calls_nobody_twice(self, here: Path) -> None:
+        env = make_environ(here, apps(block("sh", "examples.travel")))
+        with Process(sys.executable, "manage.py", "up", env=env) as first:
+            number = first.line("The host is up", START).split()[-4].rstrip(".")
+            url = first.line("  start", START).split()[-1].removesuffix("/")
+            begun = send(f"{url}/agents/planner", "Rome", returnImmediately=True)
+            eventually(lambda: list_tasks(url, "flights") and list_tasks(url, "hotels"), PATIENCE)
+            run(block("sh", "kill -9"), here, env, PROCESS=number)
+            assert first.exit_code() == -signal.SIGKILL
+        with Process(sys.executable, "manage.py", "up", env=env) as second:
+            url = second.line("  start", START).split()[-1].removesuffix("/")
+            asks = "TASK_STATE_INPUT_REQUIRED"
+            eventually(lambda: list_tasks(url, "planner")[0]["status"]["state"] == asks, START)
+            done = send(f"{url}/agents/planner", "yes", task=begun["id"])
+            assert done["status"]["state"] == "TASK_STATE_COMPLETED"
+            assert "booked: flight to Rome" in json.dumps(done["artifacts"])
+            for agent in ("flights", "hotels", "booking"):
+                assert len(list_tasks(url, agent)) == 1
             second.signal(signal.SIGTERM)
             second.exit_code()
 

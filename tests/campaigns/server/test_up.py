@@ -22,6 +22,7 @@ from a2a_project.management.commands.up import (
     migrate,
     try_it,
 )
+from a2a_project.open_address import refuse_open_address
 from a2a_tasks.access.authentication import allows_anonymous
 from a2a_tasks.management.database import CONNECT
 from a2a_tasks.process import address_of, listen
@@ -117,6 +118,31 @@ def test_it_says_aloud_that_anybody_may_call(
     settings.A2A_ANONYMOUS, settings.A2A_EMBEDDED = asked, embedded
     assert allows_anonymous() is allowed
     assert ("EVERYONE" in banner(HERE)) is allowed
+
+
+class TestAnAddressThatOthersReach:
+    @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "agents.example"])  # noqa: S104 - refused
+    def test_is_refused_until_somebody_says_who_may_call(
+        self, settings: Settings, host: str
+    ) -> None:
+        settings.A2A_ANONYMOUS, settings.A2A_EMBEDDED = "auto", True
+        for command in ("up", "serve", "serve_grpc"):
+            with pytest.raises(CommandError) as told:
+                call_command(command, host=host, port=0)
+            for word in (host, "A2A_ANONYMOUS=0", "A2A_ANONYMOUS=1", "HOST=127.0.0.1"):
+                assert word in str(told.value)
+
+    @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+    def test_is_not_that_of_this_machine_alone(self, settings: Settings, host: str) -> None:
+        settings.A2A_ANONYMOUS, settings.A2A_EMBEDDED = "auto", True
+        refuse_open_address(host)
+
+    @pytest.mark.parametrize(("asked", "embedded"), [("1", True), ("0", True), ("auto", False)])
+    def test_is_taken_where_it_was_said(
+        self, settings: Settings, asked: str, embedded: bool
+    ) -> None:
+        settings.A2A_ANONYMOUS, settings.A2A_EMBEDDED = asked, embedded
+        refuse_open_address("0.0.0.0")  # noqa: S104 - nothing listens
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,22 @@ class TestSingleSignOn:
         counted = await asyncio.to_thread(manage, own, "shell", "-c", users)
         assert counted.split()[-2:] == ["1", "2"]
 
+    async def test_comes_back_to_the_public_url_whatever_the_proxy_says(
+        self, start: Start, environ: dict[str, str]
+    ) -> None:
+        """The page after the issuer's is at A2A_PUBLIC_URL, and so is the URI that redeems the code."""
+        at, loopback = "https://agents.example.com", "127.0.0.1"
+        url = start(**environ, A2A_PUBLIC_URL=at, TRUSTED_PROXIES=loopback)
+        for more in ({}, {"X-Forwarded-Proto": "https, http"}, {"X-Forwarded-Proto": "https"}):
+            async with httpx.AsyncClient(base_url=url, headers=more) as client:
+                page = await client.get("/accounts/oidc/sso/login/")
+                token = re.search(r'name="csrfmiddlewaretoken" value="(.*?)"', page.text)
+                if token is not None:
+                    data = {"csrfmiddlewaretoken": token[1]}
+                    page = await client.post("/accounts/oidc/sso/login/", data=data)
+                asked = httpx.URL(page.headers["location"]).params
+                assert asked["redirect_uri"] == f"{at}/accounts/oidc/sso/login/callback/"
+
     @pytest.mark.parametrize("process", ["connect", "redirect"])
     async def test_ties_no_account_of_the_issuers_to_who_is_signed_in(
         self,

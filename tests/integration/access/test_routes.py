@@ -30,6 +30,8 @@ pytestmark = pytest.mark.usefixtures("host")
 #: Pages that anybody may see, and the status of a stranger's GET.
 PUBLIC = {
     "": 200,
+    "agents/": 200,
+    "agents/<slug:slug>/": 404,  # an agent for whom there is none of this name; it lists those that are open
     "favicon.ico": 200,
     ".well-known/jwks.json": 200,
     "admin/login/": 200,
@@ -42,14 +44,22 @@ ADMIN = {
     *(
         "",
         "statistics/",
+        "find/",
+        "tables/",
         "usage/",
+        "connect/",
         "logout/",
         "password_change/",
         "password_change/done/",
         "autocomplete/",
         "jsi18n/",
     ),
-    *("r/<path:content_type_id>/<path:object_id>/", "^(?P<app_label>APP)/$", "(?P<url>.*)$"),
+    *(
+        "t/<path:public_id>",
+        "r/<path:content_type_id>/<path:object_id>/",
+        "^(?P<app_label>APP)/$",
+        "(?P<url>.*)$",
+    ),
 }
 STOCK = {
     "",
@@ -61,11 +71,14 @@ TABLES = {
     "a2a_push/attempt": set(),
     "a2a_push/delivery": {"<int:object_id>/replay/", "<int:object_id>/retry/"},
     "a2a_push/pushconfig": {"<int:object_id>/enable/"},
-    "a2a_push/receiver": {f"<int:object_id>/{verb}/" for verb in ("disable", "enable", "replay")},
+    "a2a_push/receiver": {
+        f"<int:object_id>/{verb}/" for verb in ("disable", "enable", "replay", "test")
+    },
     "a2a_tasks/apikey": set(),
     "a2a_tasks/agentswitch": {"agent/<slug:slug>/", "agent/<slug:slug>/set/"},
     "a2a_tasks/auditentry": {"verify/"},
     "a2a_tasks/budget": set(),
+    "a2a_tasks/bulkjob": {f"<int:object_id>/{page}/" for page in ("progress", "results", "stop")},
     "a2a_tasks/budgetuse": {"<int:object_id>/decide/"},
     "a2a_tasks/worker": set(),
     "a2a_tasks/context": {"<int:object_id>/conversation/"},
@@ -73,12 +86,15 @@ TABLES = {
     "a2a_tasks/hold": set(),
     "a2a_tasks/run": set(),
     "a2a_tasks/task": {
-        *("bulk/<slug:deed>/", "export.<slug:form>", "<int:object_id>/files/<uuid:file_id>/"),
-        *(f"<int:object_id>/{page}/" for page in ("cancel", "header", "json", "run-again", "tail")),
+        *("bulk/<slug:action>/", "export.<slug:form>", "<int:object_id>/files/<uuid:file_id>/"),
+        *(f"<int:object_id>/{page}/" for page in ("cancel", "json", "run-again")),
+        *("<int:object_id>/live/<slug:part>/", "news/", "views/"),
         "<int:object_id>/parts/<str:place>/<int:number>/<int:index>/",
     },
     "a2a_tasks/tenantretention": set(),
-    "a2a_tasks/waiting": {*("assign/", "<int:object_id>/answer/", "<int:object_id>/link/")},
+    "a2a_tasks/waiting": {
+        *("answer_many/", "assign/", "<int:object_id>/answer/", "<int:object_id>/link/")
+    },
     "auth/group": set(),
     "auth/user": {"<id>/password/"},
     "axes/accessattempt": set(),
@@ -143,7 +159,8 @@ def test_every_way_in_beside_django_is_named_here() -> None:
     assert set(routes.by_type.application_mapping) == {"http", "websocket"}
     assert {"/healthz", "/readyz"} == health.PATHS
     assert all(map(Application.serves, ["/agents", "/agents/x", "/.well-known/agent.json"]))
-    assert not any(map(Application.serves, ["/", "/admin/", "/api/", "/metrics", "/agentsx"]))
+    others = ["/", "/admin/", "/api/", "/metrics", "/agentsx", "/.well-known/ai-catalog.json"]
+    assert not any(map(Application.serves, others))
     assert Application.serves("/", "POST")
     assert not Application.serves("/admin/", "POST")
 
@@ -230,3 +247,25 @@ async def test_an_agent_that_is_not_there_is_not_there_for_a_stranger_either(
     client: Client,
 ) -> None:
     assert (await client.post("/agents/nobody/", {})).status == 404
+
+
+BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@rows("path", ["/agents/", "/agents/demo/", "/agents/demo"])
+async def test_browsers_get_pages_of_agents_and_programs_what_the_protocol_says(
+    client: Client, path: str
+) -> None:
+    page = await client.get(path, BROWSER)
+    assert page.status in {200, 301}
+    assert (page.header("content-type") or "text/html").startswith("text/html")
+    for accepted in ("*/*", "application/json", "text/event-stream"):
+        answer = await client.get(path, {"accept": accepted})
+        assert (answer.header("content-type") or "").startswith("application/")
+
+
+async def test_a_misspelt_agent_names_those_that_exist_for_the_caller(client: Client) -> None:
+    answer = await client.post("/agents/dmeo/message:send", {})
+    assert answer.status == 404
+    assert "The agents here: " in answer.json["error"]["message"]
+    assert "demo" in answer.json["error"]["message"]

@@ -9,7 +9,7 @@ import pytest
 
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.agents import Agent, Turn
-from a2a_tasks.agents.visibility import check, is_shared
+from a2a_tasks.agents.security import check_visibility, is_shared
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import TaskNotFound
 from a2a_tasks.store.db import run_in_thread
@@ -239,6 +239,6 @@ class TestThePolicy:
             assert is_shared(agent) == sharing
 
     def test_that_is_none_is_a_mistake(self, agent: Agent) -> None:
-        assert not list(check(agent))
+        assert not list(check_visibility(agent))
         type(agent).visibility = "everybody"
-        assert [mistake.id for mistake in check(agent)] == ["a2a_tasks.E040"]
+        assert [mistake.id for mistake in check_visibility(agent)] == ["a2a_tasks.E040"]

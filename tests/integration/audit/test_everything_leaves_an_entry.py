@@ -29,6 +29,7 @@ import a2a_console.management.commands
 import a2a_project.management.commands
 import a2a_push.management.commands
 import a2a_tasks.management.commands
+from a2a_console.bulk.jobs import work
 from a2a_project.operations import TABLE
 from a2a_push.models import Delivery, DeliveryStatus, PushConfig
 from a2a_tasks.access import api_keys, grants
@@ -40,6 +41,7 @@ from a2a_tasks.models import (
     AuditEntry,
     Budget,
     BudgetUse,
+    BulkJob,
     Grant,
     Hold,
     Task,
@@ -187,13 +189,14 @@ PAGES = {
             "bulk",
             "export",
             "file",
-            "header",
             "json",
+            "live",
+            "news",
             "part",
-            "tail",
+            "views",
         )
     },
-    "a2a_tasks.waiting": {"answer", "assign", "link"},
+    "a2a_tasks.waiting": {"answer", "answer_many", "assign", "link"},
     "a2a_tasks.grant": {"delete_selected"},
     "axes.accessattempt": {"delete_selected"},
     "a2a_tasks.context": {"conversation"},
@@ -203,12 +206,13 @@ PAGES = {
     "a2a_tasks.auditentry": {"verify"},
     "a2a_tasks.worker": set(),
     "a2a_tasks.budget": {"delete_selected"},
+    "a2a_tasks.bulkjob": {"progress", "results", "stop"},
     "a2a_tasks.budgetuse": {"decide"},
     "a2a_tasks.hold": {"release_selected"},
     "a2a_tasks.tenantretention": set(),
     "a2a_push.pushconfig": {"enable"},
     "a2a_push.delivery": {"replay_selected", "retry_selected", "replay", "retry"},
-    "a2a_push.receiver": {"disable", "enable", "replay"},
+    "a2a_push.receiver": {"disable", "enable", "replay", "test"},
     "a2a_push.attempt": set(),
     "auth.user": {"delete_selected", "password_change"},
     "auth.group": {"delete_selected"},
@@ -241,7 +245,15 @@ def pressed(browser: Browser, model: str, key: int, button: str, **said: str) ->
 
 
 def agreed(browser: Browser, deed: str, task: int) -> None:
-    browser.post(f"/admin/a2a_tasks/task/bulk/{deed}/", {"keys": str(task)})
+    choice = f'{{"selection":{{}},"keys":[{task}]}}'
+    browser.post(f"/admin/a2a_tasks/task/bulk/{deed}/", {"choice": choice})
+    work()
+
+
+def stopped(browser: Browser) -> None:
+    choice = '{"selection":{},"keys":[1]}'
+    browser.post("/admin/a2a_tasks/task/bulk/cancel/", {"choice": choice})
+    pressed(browser, "a2a_tasks.bulkjob", BulkJob.objects.get().pk, "stop")
 
 
 def ended() -> int:
@@ -376,7 +388,12 @@ WAYS: dict[str, tuple[Callable[[Browser], object], set[str]]] = {
     ),
     "tasks cancelled": (
         lambda browser: agreed(browser, "cancel", accepted().task),
-        {"task.cancel"},
+        {"bulk.begin", "task.cancel"},
+    ),
+    "a job stopped": (stopped, {"bulk.stop"}),
+    "a view saved": (
+        lambda browser: browser.post("/admin/a2a_tasks/task/views/", {"name": "x"}),
+        {"view.save"},
     ),
     "tasks run again": (
         lambda browser: agreed(browser, "run-again", ended()),
@@ -448,6 +465,10 @@ WAYS: dict[str, tuple[Callable[[Browser], object], set[str]]] = {
     "a delivery tried": (
         lambda browser: pressed(browser, "a2a_push.delivery", waiting().pk, "retry"),
         {"webhook.replay"},
+    ),
+    "a receiver tested": (
+        lambda browser: pressed(browser, "a2a_push.receiver", disabled().receiver_id, "test"),
+        {"receiver.test"},
     ),
     "a receiver switched": (switch_off_and_on, {"receiver.disable", "receiver.enable"}),
     "a span sent again": (sent_again_in_a_span, {"webhook.replay"}),

@@ -342,33 +342,37 @@ class TestTheWayInByGrpc:
         found = card.get("supportedInterfaces") or card["additionalInterfaces"]
         return [one for one in found if "GRPC" in one.values()]
 
-    async def test_is_not_in_cards_unless_there_is_one(self, client: Client) -> None:
+    async def test_is_not_in_cards_unless_the_operator_names_it(
+        self, client: Client, settings: Settings
+    ) -> None:
+        settings.A2A_GRPC_PORT = 50051
         for version in ("1.0", "0.3"):
             assert await self.interfaces(client, CARD, version) == []
 
-    async def test_is_at_the_hosts_own_name(self, client: Client, settings: Settings) -> None:
-        settings.A2A_GRPC_PORT = 50051
-        way = {"url": "localhost:50051", "protocolBinding": "GRPC"}
+    @rows(
+        "named, url",
+        [
+            ("https://grpc.example.com", "https://grpc.example.com"),
+            ("http://127.0.0.1:50051/", "http://127.0.0.1:50051"),
+            ("grpc.example.com:443", "https://grpc.example.com:443"),
+        ],
+    )
+    async def test_is_an_absolute_url_in_every_card(
+        self, client: Client, settings: Settings, named: str, url: str
+    ) -> None:
+        settings.A2A_GRPC_URL = named
+        way = {"url": url, "protocolBinding": "GRPC"}
         assert await self.interfaces(client, CARD) == [
             {**way, "protocolVersion": "1.0"},
             {**way, "protocolVersion": "0.3"},
         ]
-        old = [{"url": "localhost:50051", "transport": "GRPC"}]
-        assert await self.interfaces(client, CARD, "0.3") == old
-        draft = f"/agents/demo/a2a/1.0-draft{CARD}"
-        assert await self.interfaces(client, draft) == [way]
-
-    async def test_is_told_as_the_operator_calls_it(
-        self, client: Client, settings: Settings
-    ) -> None:
-        settings.A2A_GRPC_URL = "grpc.example.com:443"
-        (first, _) = await self.interfaces(client, CARD)
-        assert first["url"] == "grpc.example.com:443"
+        assert await self.interfaces(client, CARD, "0.3") == [{"url": url, "transport": "GRPC"}]
+        assert await self.interfaces(client, f"/agents/demo/a2a/1.0-draft{CARD}") == [way]
 
     async def test_has_the_agent_as_its_tenant_which_0_3_cannot_say(
         self, client: Client, settings: Settings
     ) -> None:
-        settings.A2A_GRPC_PORT = 50051
+        settings.A2A_GRPC_URL = "http://127.0.0.1:50051"
         path = f"/agents/tables{CARD}"
         (only,) = await self.interfaces(client, path)
         assert (only["tenant"], only["protocolVersion"]) == ("tables", "1.0")

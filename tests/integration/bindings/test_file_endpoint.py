@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
-import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -21,7 +20,7 @@ from a2a_tasks.access import api_keys, grants, token_buckets
 from a2a_tasks.agents import Agent, Skill, Turn, registry
 from a2a_tasks.bindings.file_endpoint import ByteRange, span
 from a2a_tasks.models import StoredFile, Task
-from a2a_tasks.store import file_links
+from a2a_tasks.store import clock, file_links
 from a2a_tasks.store.db import run_in_thread
 from tests.support.bindings.client import Client, Response
 from tests.support.bindings.peers import message, no_leak
@@ -188,7 +187,7 @@ class TestAURL:
     ) -> None:
         settings.A2A_FILE_URL_SECONDS = seconds
         for now in (1_000_000_000.0, 1_000_000_000.0 + seconds - 0.5, 1_000_000_007.7):
-            monkeypatch.setattr(time, "time", lambda now=now: now)
+            monkeypatch.setattr(clock, "estimate", lambda now=now: now)
             url = urlsplit(file_links.make_linker("keeper", "", "")("0" * 32))
             expires = int(parse_qs(url.query)["expires"][0])
             assert now + seconds <= expires <= now + 2 * seconds
@@ -238,7 +237,7 @@ class TestNothing:
         assert [await refused(client, url) for url in wrong] == [nothing] * len(wrong)
         signed_for_another = file_links.make_linker("demo", "", "")(file)
         assert await refused(client, signed_for_another) == nothing
-        monkeypatch.setattr(time, "time", lambda: float(expires))
+        monkeypatch.setattr(clock, "estimate", lambda: float(expires))
         assert await refused(client, path) == nothing
         monkeypatch.undo()
         assert (await client.get(path)).status == 200

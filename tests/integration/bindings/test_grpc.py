@@ -19,16 +19,17 @@ from grpclib.health.v1 import health_pb2
 from grpclib.reflection.v1alpha import reflection_pb2
 from pytest_django import Settings
 
-from a2a_project.grpc_server import Server
+from a2a_grpc.binding import messages
+from a2a_grpc.binding.rpcs import Rpc
+from a2a_grpc.binding.schema import message_class
+from a2a_grpc.server import make_server
+from a2a_project.operations import TABLE
 from a2a_tasks import process_lifetime, pubsub
 from a2a_tasks.access import token_buckets
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
-from a2a_tasks.bindings.grpc import messages
-from a2a_tasks.bindings.grpc.rpcs import Rpc
-from a2a_tasks.bindings.grpc.schema import message_class
 from a2a_tasks.store.db import run_in_thread
-from a2a_tasks.streaming.event_buffer import hub
+from a2a_tasks.streaming.event_buffer import TaskEventBuffer, hub
 from tests.campaigns.hostile.rpc_wire import call_of, reply
 from tests.support.bindings.authority import Authority
 from tests.support.bindings.peers import Fault, no_leak
@@ -396,6 +397,29 @@ class TestAStream:
         hand.end()
         await hand.ended()
 
+    @pytest.mark.parametrize("seconds", [0.0, 0.001])
+    async def test_that_is_quiet_waits_for_events_alone(
+        self, puppet: Puppet, settings: Settings, monkeypatch: pytest.MonkeyPatch, seconds: float
+    ) -> None:
+        """HTTP/2 has pings of its own; with 0 it has none."""
+        settings.A2A_GRPC_PING_SECONDS = seconds
+        waits: list[float | None] = []
+        real = TaskEventBuffer.wait_changed
+
+        def wait_changed(self: TaskEventBuffer, limit: float | None) -> Any:
+            waits.append(limit)
+            return real(self, limit)
+
+        monkeypatch.setattr(TaskEventBuffer, "wait_changed", wait_changed)
+        call, _ = await self.begun(puppet)
+        hand = await puppet.hand()
+        working = a2a_pb2.StreamResponse.FromString(await call.read())
+        assert working.status_update.status.state == a2a_pb2.TASK_STATE_WORKING
+        await asyncio.wait({asyncio.create_task(hand.ended())}, timeout=0.05)
+        assert set(waits) == {None}
+        hand.end()
+        await hand.ended()
+
     async def test_has_no_numbers_unless_they_are_asked_for(self, puppet: Puppet) -> None:
         call, task = await self.begun(puppet)
         assert not task.metadata
@@ -643,7 +667,7 @@ class TestTheServer:
     async def test_is_one_only_if_its_port_is_free(self) -> None:
         port = int((await address()).rpartition(":")[2])
         with pytest.raises(OSError, match="Address already in use"):
-            await Server().listen("127.0.0.1", port)
+            await make_server(TABLE).listen("127.0.0.1", port)
 
     @rows("path", [b"/\xff", b"/lf.a2a.v1.A2AService/\xc0\xaf", b"\x80/x"])
     async def test_outlives_a_path_that_is_no_text(self, path: bytes) -> None:
@@ -688,7 +712,7 @@ class TestTheServer:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(process_lifetime, "drain_seconds", lambda: 60.0)
-        server = Server()
+        server = make_server(TABLE)
         port = await server.listen("127.0.0.1", 0)
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as wire:
             watch: Any = wire.unary_stream("/grpc.health.v1.Health/Watch")
@@ -707,7 +731,7 @@ async def secured(settings: Settings, **files: Path) -> AsyncIterator[str]:
     """A server with these files, and where it is."""
     for name, path in files.items():
         setattr(settings, f"A2A_GRPC_{name.upper()}", str(path))
-    server = Server()
+    server = make_server(TABLE)
     port = await server.listen("127.0.0.1", 0)
     yield f"localhost:{port}"
     await server.stop()

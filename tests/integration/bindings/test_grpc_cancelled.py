@@ -14,8 +14,9 @@ from django.db import connection
 from h2 import events
 from pytest_django import Settings
 
-from a2a_project.grpc_server import Server
-from a2a_tasks.bindings.grpc.call import GrpcCall, Handler
+from a2a_grpc.binding.call import GrpcCall, Handler
+from a2a_grpc.server import Server, make_server
+from a2a_project.operations import TABLE
 from a2a_tasks.store import db as store_db
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.streaming.event_buffer import hub
@@ -49,7 +50,7 @@ CALLS = {
 async def server(settings: Settings) -> AsyncIterator[tuple[Server, int]]:
     """A server in which one call may be open, so that one that stays is found out by the next."""
     settings.A2A_GRPC_CALLS = 1
-    server = Server()
+    server = make_server(TABLE)
     port = await server.listen("127.0.0.1", 0)
     yield server, port
     await server.stop()

@@ -12,6 +12,7 @@ from pytest_django import Settings
 from a2a_project import health
 from a2a_project.asgi import application
 from a2a_tasks.agents import registry
+from a2a_tasks.bindings.application import Application
 from a2a_tasks.caller import Caller
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.get_extended_agent_card import get_extended_agent_card
@@ -71,7 +72,8 @@ class TestAHeadThatMayMeanTwoThings:
             asked.scope["headers"].append(line)
             asked.scope["http_version"] = version
             asked.upload(b"")
-            assert (await asked.response()).status == status
+            answer = await asked.response()
+        assert (answer.status, answer.header("connection")) == (status, "close")
 
     async def test_chunks_alone_are_no_such_thing(self) -> None:
         answer = await Client(application).ask(
@@ -344,7 +346,7 @@ class TestHealth:
             with connection.cursor() as cursor:
                 cursor.execute("select 1 from a_table_of_a_migration_to_come")
 
-        monkeypatch.setattr(health, "_ask_database", ask)
+        monkeypatch.setattr(health, "ask_database", ask)
         response = await Client(application).get("/readyz")
         assert response.status == 503
         assert "manage.py migrate" in response.json["status"]
@@ -362,3 +364,67 @@ class TestTheOtherPaths:
         assert named == {agent.name for agent in registry.agents()}
         assert "Bare" not in named
         assert json.loads(response.body) == (await client.get("/agents")).json
+
+
+class TestTheRoutesBelowTheRoot:
+    """Clients that know only the address of the site reach the default agent over HTTP+JSON, too."""
+
+    @rows("below", ["", "/v1"])
+    async def test_answers_the_routes_of_the_default_agent(self, host: None, below: str) -> None:
+        site = Client(application)
+        body = json.dumps(message("echo root") if not below else V03).encode()
+        headers = {"content-type": "application/json"}
+        sent = (await site.post(f"{below}/message:send", body, headers)).json
+        task = sent.get("task") or sent
+        assert (await site.get(f"{below}/tasks/{task['id']}")).json["id"] == task["id"]
+        assert (await site.post(f"{below}/message:stream", body, headers)).status == 200
+        again = await site.post(f"{below}/tasks/{task['id']}:cancel", b"{}", headers)
+        assert again.status in {400, 409}
+        assert (await site.get("/tasks")).status == 200
+
+    async def test_tells_those_who_left_out_the_slash_of_an_address(self, host: None) -> None:
+        """`new URL(".well-known/agent-card.json", "http://host/agents/demo")` is beside the agent."""
+        answer = await Client(application).get("/agents/.well-known/agent-card.json")
+        assert answer.status == 404
+        assert "ends with a slash" in answer.json["error"]["message"]
+
+    async def test_leaves_them_to_a_project_that_has_the_host_beside_its_pages(
+        self, settings: Settings
+    ) -> None:
+        assert Application.serves("/tasks")
+        settings.ROOT_URLCONF = "shop.urls"
+        for path in ("/tasks", "/v1/tasks", "/message:send", "*"):
+            assert not Application.serves(path)
+        assert Application.serves("/", "POST")
+
+
+V03 = {"message": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "echo root"}]}}
+
+
+class TestSlashes:
+    """Slashes too many or too few: a redirect would lose the body of a POST, since clients repeat it as a GET."""
+
+    RPC = ("", "/", "//", "/a2a", "/a2a/", "/a2a/1.0", "/a2a/1.0/", "/a2a/1.0//")
+    REST = ("/message:send", "/message:send/", "//message:send", "/a2a/1.0/message:send/")
+    ROOT = ("/message:send/", "/v1/message:send/", "//message:send", "//agents/demo/message:send")
+
+    @rows(
+        "path",
+        ["/", "//", *(f"/agents/demo{end}" for end in RPC), "/agents//demo/", "//agents/demo/"],
+    )
+    async def test_of_an_address_do_not_matter(self, host: None, path: str) -> None:
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": message("echo hi")}
+        answer = await Client(application).post(path, asked, {"a2a-version": "1.0"})
+        assert "task" in answer.json["result"]
+
+    @rows("path", [*(f"/agents/demo{end}" for end in REST), *ROOT])
+    async def test_of_a_route_do_not_matter(self, host: None, path: str) -> None:
+        sent = V03 if path.startswith("/v1") else message("echo hi")
+        answer = await Client(application).post(path, sent)
+        assert "task" in answer.json
+
+    @rows("path", ["/agents", "/agents/none", "/agents/demo/none/", "/api/v1/tasks/1/cancel/"])
+    async def test_of_nothing_are_no_redirect(self, host: None, path: str) -> None:
+        answer = await Client(application).post(path, message())
+        assert answer.status in {401, 403, 404, 405}
+        assert answer.header("location") is None

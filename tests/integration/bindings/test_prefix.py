@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
+from a2a_grpc.binding.call import GrpcCall
+from a2a_grpc.binding.call_request import call_request
 from a2a_project.asgi import routes
 from a2a_project.routing import Routes
 from a2a_push.keys import issuer
 from a2a_tasks.access.tokens import audience
-from a2a_tasks.bindings.grpc.call import GrpcCall
-from a2a_tasks.bindings.grpc.call_request import call_request
-from a2a_tasks.execution.secrets import url_of
+from a2a_tasks.execution.sources import url_of
 from tests.support.bindings.client import Client
 
 pytestmark = pytest.mark.usefixtures("host")
@@ -40,7 +40,9 @@ async def test_it_serves_what_the_root_served(path: str) -> None:
     assert (await Client(routes).ask("GET", path)).status == 200
 
 
-@pytest.mark.parametrize("path", ["/a2ab/agents/", "/agents/", "/healthz", "/metrics"])
+@pytest.mark.parametrize(
+    "path", ["/a2ab/agents/", "/.well-known/agent-card.json", "/healthz", "/metrics"]
+)
 async def test_other_paths_are_the_projects(path: str) -> None:
     answer = await Client(routes).ask("GET", path)
     assert answer.status == 404

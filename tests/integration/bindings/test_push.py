@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
-from tests.support.bindings.peers import Fault, Peer
+from tests.support.bindings.peers import Fault, Peer, state_of
 from tests.support.bindings.puppet import Puppet
+from tests.support.push.inbox import delivering, inbox
 
 pytestmark = pytest.mark.django_db
 
@@ -76,3 +78,38 @@ class TestWebhooks:
         task = await begun(pushing, taskPushNotificationConfig=WEBHOOK)
         fault = await refused(pushing, CREATE, {"taskId": task, "id": "c", **WEBHOOK})
         assert fault.fields == ["id"]
+
+
+class TestAWebhookThatComesWithALaterMessage:
+    """Inline, with an answer to the agent's question."""
+
+    @pytest.fixture(autouse=True)
+    def own_receiver(self, settings: Settings) -> None:
+        """Let webhooks go to this machine."""
+        settings.A2A_WEBHOOK_ALLOW_HTTP = True
+        settings.A2A_WEBHOOK_ALLOW_PRIVATE = True
+        settings.A2A_POLL_SECONDS = 0.05
+
+    async def test_is_told_the_task_and_then_its_events(
+        self, pushing: Peer, puppet: Puppet
+    ) -> None:
+        task = await begun(pushing)
+        first = await puppet.hand()
+        first.say(first.turn.ask("Which?"))
+        first.end()
+        await first.ended()
+        async with inbox() as receiver, delivering():
+            webhook = {"id": "late", "url": receiver.url()}
+            inline = {"taskPushNotificationConfig": webhook, "returnImmediately": True}
+            await pushing.send("blue", taskId=task, configuration=inline)
+            second = await puppet.hand()
+            await receiver.has(1)
+            second.say(second.turn.artifact("painted"))
+            second.end()
+            await receiver.has(3)
+        beginning = json.loads(receiver.seen[0].body)["task"]
+        assert (beginning["id"], beginning["history"][-1]["parts"]) == (task, [{"text": "blue"}])
+        assert state_of(beginning) in {"submitted", "working"}
+        assert receiver.said[-2:] == ["painted", "completed"]
+        (config,) = (await pushing.call(LIST, {"taskId": task}))["configs"]
+        assert config["id"] == "late"

@@ -10,7 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from a2a_tasks.agents import registry
-from a2a_tasks.bindings.negotiation import NegotiatedRequest, load_dialect
+from a2a_tasks.bindings.door import load_dialect, present
 from a2a_tasks.caller import Caller
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol.dialects import DIALECTS
@@ -147,7 +147,7 @@ class TestAnExtendedCard:
             agent=agent, caller=Caller(principal="user:1"), base_url=HOST, dialect=form
         )
         made = {"name": "Demo for you", "description": "More.", "version": "1", "skills": []}
-        card = NegotiatedRequest(load_dialect(form), call, []).present(made)
+        card = present(made, load_dialect(form), call)
         assert verify(card, public(NIST), now=time.time()).card["name"] == "Demo for you"
-        over_http = NegotiatedRequest(load_dialect(form).rest, call, []).present(made)
+        over_http = present(made, load_dialect(form).rest, call)
         assert over_http == card

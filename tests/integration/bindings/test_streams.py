@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.store import event_log
 from a2a_tasks.streaming.event_buffer import hub
-from tests.support.bindings.client import Event, ends
+from tests.support.bindings.client import Event, Stream, ends
 from tests.support.bindings.peers import Fault, HttpJson, Peer, message, no_leak, state_of
 from tests.support.bindings.puppet import Hand, Puppet
 from tests.support.rows import rows
@@ -132,10 +132,11 @@ class TestAnErrorInAStream:
 
 class TestSubscribing:
     @pytest.mark.parametrize("http_peer", [HttpJson], ids=lambda peer: peer.name, indirect=True)
-    async def test_works_by_get_too(self, http_peer: Peer, puppet: Puppet) -> None:
+    @pytest.mark.parametrize("colon", [":", "%3A"])
+    async def test_works_by_get_too(self, http_peer: Peer, puppet: Puppet, colon: str) -> None:
         http_peer = http_peer.at("/agents/puppet")
         task, hand = await begun(http_peer, puppet)
-        async with http_peer.client.stream("GET", f"/tasks/{task['id']}:subscribe") as stream:
+        async with http_peer.client.stream("GET", f"/tasks/{task['id']}{colon}subscribe") as stream:
             assert "task" in await http_peer.next(stream)
             hand.end()
             assert states(await http_peer.items(stream))[-1] == "completed"
@@ -355,3 +356,45 @@ class TestAQuietStream:
             hand.say("a")
             hand.end()
             assert pieces(await http_peer.items(stream)) == ["a"]
+
+    async def test_gets_no_comments_where_none_are_wanted(
+        self, http_peer: Peer, puppet: Puppet, settings: Settings
+    ) -> None:
+        settings.A2A_KEEPALIVE_SECONDS = 0.0
+        http_peer = http_peer.at("/agents/puppet")
+        async with http_peer.stream(SEND, message()) as stream:
+            hand = await puppet.hand()
+            for word in "abc":
+                hand.say(word)
+            hand.end()
+            blocks = [block async for block in _blocks(stream)]
+        assert [block.comment for block in blocks] == [None] * len(blocks)
+
+    async def test_is_kept_alive_while_its_client_does_not_see_what_happens(
+        self, http_peer: Peer, puppet: Puppet, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The calls of tools are events too, but this client has not asked for them."""
+        settings.A2A_KEEPALIVE_SECONDS = 0.3
+        monkeypatch.setattr(Puppet, "reports_tools", True)
+        http_peer = http_peer.at("/agents/puppet")
+        async with http_peer.stream(SEND, message()) as stream:
+            hand = await puppet.hand()
+            calls = asyncio.create_task(_call_tools(hand))
+            while (block := await stream.block()) is not None and block.comment != "keep-alive":
+                pass
+            assert not calls.done()
+            calls.cancel()
+            hand.end()
+            assert block is not None
+
+
+async def _blocks(stream: Stream) -> AsyncIterator[Event]:
+    while (block := await stream.block()) is not None:
+        yield block
+
+
+async def _call_tools(hand: Hand) -> None:
+    """Report a call 20 times a second, for at most ten seconds."""
+    for number in range(200):
+        hand.say(hand.turn.tool_call(str(number), "add", {}))
+        await asyncio.sleep(0.05)

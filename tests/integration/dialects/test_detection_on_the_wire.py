@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from a2a_tasks.bindings.negotiation import switches
+from a2a_tasks.bindings.door import switches
 from a2a_tasks.protocol.mounts import MOUNTS
 from examples.demo.agents import Demo
 from tests.support.bindings.client import Client, Response

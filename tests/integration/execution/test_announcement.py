@@ -49,6 +49,7 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
 
 def test_an_edited_manifest_has_no_valid_signature(settings: Any) -> None:
     settings.A2A_ENVIRONMENT_KEY, settings.A2A_ENVIRONMENT_KEYS = KEY, f"adk={KEY}"
+    settings.A2A_ENVIRONMENT_AGENTS = "adk=*"
     text = msgspec.json.encode(make_manifest())
     announce_manifest(read_manifest(text.replace(b'"Demo"', b'"Evil"'), host="0.1.0"))
     assert versions.read_versions()["demo"] == []
@@ -58,6 +59,7 @@ def test_an_edited_manifest_has_no_valid_signature(settings: Any) -> None:
 
 def test_what_the_command_writes_keeps_its_signatures(settings: Any, tmp_path: Path) -> None:
     settings.A2A_ENVIRONMENT_KEY, settings.A2A_ENVIRONMENT_KEYS = KEY, f"adk={KEY}"
+    settings.A2A_ENVIRONMENT_AGENTS = "adk=*"
     manifest = tmp_path / "adk.json"
     with manifest.open("w") as file:
         call_command("agent_versions", "manifest", stdout=file)

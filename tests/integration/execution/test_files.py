@@ -17,7 +17,7 @@ from a2a_project.operations import TABLE
 from a2a_tasks.agents import AgentError, Part, Turn, file, link
 from a2a_tasks.agents.emission import Chunk
 from a2a_tasks.caller import Caller
-from a2a_tasks.execution.files import StoredFiles
+from a2a_tasks.execution.sources import StoredFiles
 from a2a_tasks.models import Artifact, Event, StoredFile, Task
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import Overloaded, TaskNotFound

@@ -89,6 +89,25 @@ class TestAWorker:
         assert Task.objects.count() == 0
 
 
+class TestDuties:
+    """Other apps have work for whoever runs agents."""
+
+    @pytest.mark.django_db(transaction=True)
+    async def test_are_done_by_a_process_that_runs_agents_itself(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        done = threading.Event()
+        monkeypatch.setattr(
+            housekeeping,
+            "DUTIES",
+            [(lambda: False, pytest.fail), (lambda: not done.is_set(), done.set)],
+        )
+        monkeypatch.setattr(housekeeping, "DUTY_FIRST", 0.0)
+        async with hosting():
+            await dispatch.ensure_started()
+            await until(done.is_set)
+
+
 class TestAProcessThatRunsAgentsItself:
     async def test_purges_beside_its_runner(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(housekeeping, "FIRST", 0.0)

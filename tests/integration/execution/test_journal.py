@@ -15,9 +15,8 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from a2a_tasks.agents import Turn
-from a2a_tasks.agents.content import text
-from a2a_tasks.agents.emission import Chunk
-from a2a_tasks.execution import run_threads
+from a2a_tasks.agents.emission import Chunk, text
+from a2a_tasks.execution import agent_call
 from a2a_tasks.execution.journal import StoredJournal
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.threads import Threads
@@ -473,7 +472,7 @@ class TestAfterCrash:
     async def test_a_run_that_a_deploy_finds_waiting_for_a_thread_is_no_attempt(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(run_threads, "_threads", Threads(lambda: 1))
+        monkeypatch.setattr(agent_call, "_threads", Threads(lambda: 1))
         begun, go_on = threading.Event(), threading.Event()
         calls: list[str] = []
 

@@ -196,7 +196,7 @@ class TestWhatCannotBeRecorded:
 
     async def test_names_that_of_the_innermost_generator(self) -> None:
         def inner() -> Iterator[Any]:
-            yield data(float("nan"))
+            yield data(object())
 
         def run(turn: Turn) -> Iterator[Any]:
             yield from inner()
@@ -224,10 +224,8 @@ class TestWhatCannotBeRecorded:
         [
             ({"cart": [1, {"when": object()}]}, "turn.memory['cart'][1]['when']"),
             ({"cart": {(1, 2): "x"}}, "turn.memory['cart'][(1, 2)]"),
-            ({"half": "\ud800"}, "turn.memory['half']"),
             ({"tags": {"a", "b"}}, "turn.memory['tags']"),
             ({"raw": b"x"}, "turn.memory['raw']"),
-            ({"rate": float("nan")}, "turn.memory['rate']"),
             ({"deep": nested(5000)}, "turn.memory"),
         ],
     )

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from a2a_frameworks.shared.base import FrameworkAgent
 from a2a_tasks.agents import Agent, Turn
 from a2a_tasks.caller import Caller
-from a2a_tasks.frameworks.base import FrameworkAgent
 from a2a_tasks.models import Run
 from a2a_tasks.store.cancel import cancel_by_key
 from a2a_tasks.store.db import run_in_thread

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -339,6 +340,28 @@ async def test_a_moment_can_be_given_for_the_end_of_a_sleep() -> None:
         async with runner():
             await until(is_parked)
     assert (await run_in_thread(Run.objects.get)).due_at == moment
+
+
+@pytest.mark.backend("sqlite")  # the clock of its only process is the database's
+async def test_a_clock_that_is_set_back_makes_no_sleep_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def agent(turn: Turn) -> str:
+        await turn.sleep(HOUR)
+        return "done"
+
+    own = time.time
+    with playing(agent) as played:
+        await due(played.slug)
+        async with runner():
+            await until(is_parked)
+            before = await run_in_thread(Run.objects.get)
+            with monkeypatch.context() as clocks:
+                clocks.setattr(time, "time", lambda: own() - HOUR)
+                earlier = before.due_at - datetime.timedelta(seconds=HOUR / 2)
+                moved = Run.objects.filter(due_at__lt=earlier)
+                await until(lambda: run_in_thread(moved.exists))
+            await until(lambda: status_is("completed"))  # an hour is over
 
 
 class Waiting:

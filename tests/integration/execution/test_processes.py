@@ -22,9 +22,11 @@ from django.db.models.functions import Now
 
 from a2a_console.handover.hand_over import hand_over
 from a2a_project.operations import TABLE
-from a2a_tasks.agents import Agent, file, link, registry
+from a2a_tasks.agents import Agent, Turn, file, link, registry
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conversation_changes import ConversationChanges, ListChange
+from a2a_tasks.execution import processes
+from a2a_tasks.execution.pipe import receive
 from a2a_tasks.execution.processes import _popen
 from a2a_tasks.models import (
     PARKED,
@@ -46,9 +48,11 @@ from a2a_tasks.store.append import append
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.records import RunEnd
 from tests.integration.execution.process_agents.agents import Careful, Script
+from tests.support.agents_under_test import playing
 from tests.support.budgets import limited
 from tests.support.execution.host import Client, due, hosting, message_of, runner, status_is
 from tests.support.execution.waiting import until
+from tests.support.mcp_peer import serving
 from tests.support.rows import rows
 from tests.support.store.world import Pen, everything, held, status
 from tests.support.thorough import thorough
@@ -152,7 +156,7 @@ async def a_turn_knows_there_what_it_knows_here(script: Client, tmp_path: Path) 
     request = script.request("facts", accepted_output_modes=modes, metadata=metadata)
     message = values.replace(request.message, reference_task_ids=(other.id,))
     request = dataclasses.replace(request, message=message)
-    task = await TABLE["SendMessage"](request, script.call())
+    task = await TABLE["SendMessage"](request, script.call(headers={"x-user-id": "7"}))
     assert isinstance(task, values.Task)
     (artifact,) = task.artifacts or []
     assert msgspec.json.decode(artifact)["parts"][0]["data"] == {
@@ -162,6 +166,7 @@ async def a_turn_knows_there_what_it_knows_here(script: Client, tmp_path: Path) 
         "modes": ["application/json"],
         "metadata": {"a": 1},
         "extensions": [],
+        "user": "7",
         "history": ["facts"],
         "references": [other.id],
         "task": None,
@@ -324,6 +329,26 @@ STORIES = (
 )
 
 
+async def test_an_agent_in_a_process_calls_others(script: Client) -> None:
+    async def echo(turn: Turn) -> str:
+        return f"billed {turn.text}"
+
+    with playing(echo, slug="billing"):
+        both = await script.send("delegating")
+        one = await script.send("delegating_from_a_thread")
+    assert answered(both) == "billed 7 billed 8 There is no agent nobody."
+    assert answered(one) == "billed 7"
+    assert await run_in_thread(Task.objects.filter(agent="billing").count) == 3
+
+
+async def test_agents_that_must_not_act_twice_call_each_other_though_there_is_one_process(
+    script: Client,
+) -> None:
+    careful = Client(found(Careful))
+    assert answered(await careful.send("going_down 2")) == "the leaf"
+    assert answered(await careful.send("going_down 1")) == "the leaf"
+
+
 class TestRunning:
     async def test_every_kind_of_run_runs_in_one_process_that_is_used_again(
         self, script: Client
@@ -360,6 +385,18 @@ class TestRunning:
         said = answered(await script.send("calling_from_a_thread"))
         assert said.startswith("turn.http is for async agents")
 
+    async def test_it_calls_tools_of_mcp_servers(
+        self, script: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        async with serving() as peer:
+            monkeypatch.setenv("A2A_MCP_SERVERS", str(peer.declare(tmp_path)))
+            for name in ("A2A_FETCH_ALLOW_HTTP", "A2A_FETCH_ALLOW_PRIVATE"):
+                monkeypatch.setenv(name, "1")
+            monkeypatch.setenv("BANK_TOKEN", "s3cret")
+            assert answered(await script.send("paying")) == "paid 1"
+        steps = await run_in_thread(lambda: sorted(Step.objects.values_list("name", flat=True)))
+        assert steps == ["mcp bank", "mcp bank pay 1"]
+
     async def test_what_a_turn_left_at_work_learns_nothing_of_the_next_one(
         self, script: Client
     ) -> None:
@@ -371,6 +408,77 @@ class TestRunning:
         self, script: Client, tmp_path: Path, story: Callable[[Client, Path], Awaitable[None]]
     ) -> None:
         await story(script, tmp_path)
+
+
+class TestWhatIsTooLarge:
+    """The runner has other runs: it reads no more of a process than an artifact may have, twice at most."""
+
+    @pytest.fixture
+    def received(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """The bytes of the messages from processes."""
+        sizes: list[int] = []
+
+        async def note(*arguments: Any) -> tuple[Any, int]:
+            message, size = await receive(*arguments)
+            sizes.append(size)
+            return message, size
+
+        monkeypatch.setattr(processes, "receive", note)
+        return sizes
+
+    @rows("what", ["text", "shared", "file", "step", "memory"])
+    async def test_it_fails_its_task_and_never_comes_to_the_runner(
+        self, script: Client, received: list[int], what: str
+    ) -> None:
+        pid = answered(await script.send("plain"))
+        task = await script.send(f"large {what}")
+        assert task.status.state.word == "failed"
+        assert "exceeds 67108864 bytes" in text_of(task)
+        assert "A2A_MAX_ARTIFACT_BYTES" in (await newest()).error
+        assert max(received) < 1_000_000
+        assert answered(await script.send("plain")) == pid  # the process goes on
+
+    @rows("what", ["error", "public"])
+    async def test_of_an_exception_both_ends_come(
+        self, script: Client, received: list[int], what: str
+    ) -> None:
+        task = await script.send(f"large {what}")
+        assert task.status.state.word == "failed"
+        assert max(received) < 1_000_000
+
+    async def test_a_process_that_sends_more_is_killed_before_it_is_read(
+        self, script: Client, received: list[int]
+    ) -> None:
+        pid = answered(await script.send("plain"))
+        task = await script.send("unbounded")
+        assert task.status.state.word == "failed"
+        assert "exceeds 67108864 bytes" in text_of(task)
+        await until(lambda: not alive(int(pid)))
+        assert max(received) < 1_000_000
+        assert answered(await script.send("plain")) != pid
+
+    async def test_what_waits_in_the_runner_is_bounded_and_the_rest_waits_in_the_pipe(
+        self, script: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        held, late = list[int](), list[int]()
+        take, answer = processes.ProcessRun.take, processes.ProcessRun._answer
+
+        def note(run: processes.ProcessRun, message: Any, size: int) -> None:
+            take(run, message, size)
+            held.append(run._held)
+
+        async def answer_late(run: processes.ProcessRun, ask: Any) -> Any:
+            """Let the other messages come, as far as they may."""
+            if ask.what == "keep" and not late:
+                late.append(ask.number)
+                await until(lambda: run._held > processes.ROOM)
+                await asyncio.sleep(0.5)
+            return await answer(run, ask)
+
+        monkeypatch.setattr(processes.ProcessRun, "take", note)
+        monkeypatch.setattr(processes.ProcessRun, "_answer", answer_late)
+        assert answered(await script.send("crowding")) == f"{8 * 2 * 1024 * 1024}"
+        assert max(held) < processes.ROOM + 3 * 1024 * 1024
 
 
 class TestPlaces:
@@ -385,12 +493,12 @@ class TestPlaces:
         found = [(row.attempt, row.step, row.input_tokens) for row in rows]
         assert found == [(1, "call", 10), (1, "", 1), (2, "", 1)]
 
-    async def test_who_finds_no_process_free_waits_and_keeps_its_lease(
+    async def test_who_finds_no_process_free_waits_in_the_queue_where_other_workers_see_it(
         self, script: Client, tmp_path: Path
     ) -> None:
         first, pid = await at_work(script, f"holding {tmp_path}")
         second = await script.begin("plain")
-        await until(lambda: kept_for(second.id, seconds=3.0))  # longer than a lease
+        assert (await newest()).status == RunStatus.QUEUED
         (tmp_path / "go").touch()
         await until(lambda: completed(script, second.id))
         assert answered(await script.get(second.id)) == str(pid)
@@ -413,18 +521,6 @@ class TestPlaces:
         settings.A2A_LEASE_SECONDS = 1.5
         task = await script.send("holding_the_interpreter")
         assert answered(task) == "attempt 1"
-
-
-def kept_for(task: str, seconds: float) -> Any:
-    """Has the run been held for so long?"""
-
-    def look() -> bool:
-        run = Run.objects.get(task__public_id=task)
-        assert (run.status, run.attempt) == (RunStatus.RUNNING, 1)
-        held = run.lease_until - run.started_at if run.lease_until and run.started_at else None
-        return held is not None and held.total_seconds() >= seconds
-
-    return run_in_thread(look)
 
 
 async def completed(client: Client, task: str) -> bool:

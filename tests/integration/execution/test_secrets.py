@@ -16,7 +16,7 @@ from pytest_django import Settings
 from a2a_console.handover.hand_over import UselessLink, find_request, fresh_link, hand_over
 from a2a_tasks import process, sealing
 from a2a_tasks.agents import Agent, Turn
-from a2a_tasks.execution.secrets import url_of
+from a2a_tasks.execution.sources import url_of
 from a2a_tasks.models import AuditEntry, Event, HandedSecret, Message, Run, Task
 from a2a_tasks.protocol.errors import AgentOff, InvalidParams, TaskNotFound, TaskNotWaiting
 from a2a_tasks.protocol.operators import HANDED_OVER, HANDOVER

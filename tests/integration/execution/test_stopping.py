@@ -12,7 +12,7 @@ import pytest
 
 from a2a_tasks import pubsub
 from a2a_tasks.agents import Turn
-from a2a_tasks.execution import run_threads
+from a2a_tasks.execution import agent_call
 from a2a_tasks.execution.threads import Threads
 from a2a_tasks.models import Run, RunStatus, Task
 from a2a_tasks.store import cancel, runs
@@ -50,7 +50,7 @@ def threads(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Threads:
     """One thread for all agents."""
     settings.A2A_AGENT_THREADS = 1
     made = Threads()
-    monkeypatch.setattr(run_threads, "_threads", made)
+    monkeypatch.setattr(agent_call, "_threads", made)
     return made
 
 

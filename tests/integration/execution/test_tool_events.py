@@ -103,7 +103,7 @@ async def test_have_no_credentials_and_not_more_than_a_number_of_bytes() -> None
     content = result["toolResult"]["content"]
     assert content.endswith(f"é … [cut, {2 * MAX_BYTES + 2} bytes]")
     assert len(content.encode()) < MAX_BYTES + 50
-    assert [one["toolResult"]["content"] for one in unfit] == [[1, 2], "nan", "'\\ud800'"]
+    assert [one["toolResult"]["content"] for one in unfit] == [[1, 2], None, "\ufffd"]
 
 
 async def test_with_an_id_that_is_none_fail_the_task() -> None:

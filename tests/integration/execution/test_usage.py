@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -13,17 +12,15 @@ import pytest
 from django.db import OperationalError
 
 from a2a_project.operations import TABLE
-from a2a_tasks.agents import AgentError, BudgetSpent, Turn
+from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.agents.host_extensions import USAGE
 from a2a_tasks.agents.usage import UsageReport, make_report, unwrap
 from a2a_tasks.execution.meter import Meter
 from a2a_tasks.models import Artifact, RunLine, Task, Usage
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.requests import GetTaskRequest, ListTasksRequest, SubscribeToTaskRequest
-from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import usage
 from a2a_tasks.store.db import run_in_thread
-from a2a_tasks.store.records import UsageEntry
 from a2a_tasks.store.usage import sum_by_task
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, client_state, take_away
@@ -47,7 +44,14 @@ class TestSums:
     @pytest.mark.parametrize("kind", ["loop", "thread"])
     async def test_are_made_by_model_over_all_turns_of_a_task(self, kind: str) -> None:
         def report(turn: Turn) -> Any:
-            turn.usage(model="large", input_tokens=10, output_tokens=5, cached_tokens=3, cost=0.5)
+            turn.usage(
+                model="large",
+                input_tokens=10,
+                output_tokens=5,
+                cached_tokens=3,
+                cache_write_tokens=2,
+                cost=0.5,
+            )
             turn.usage(model="large", input_tokens=1, output_tokens=1, requests=2)
             turn.usage(model="small", input_tokens=7)
             return turn.ask("more?") if turn.text == "one" else turn.complete()
@@ -64,6 +68,7 @@ class TestSums:
                     "inputTokens": 11,
                     "outputTokens": 6,
                     "cachedTokens": 3,
+                    "cacheWriteTokens": 2,
                     "cost": 0.5,
                     "currency": "USD",
                 },
@@ -107,6 +112,20 @@ class TestSums:
         found = await run_in_thread(list, texts)
         assert "input_tokens=-1" in found[0]
         assert "cost=nan" in found[3]
+
+    async def test_more_tokens_of_a_cache_than_input_are_a_warning(self) -> None:
+        async def run(turn: Turn) -> str:
+            turn.usage(model="m", input_tokens=12, cached_tokens=5_000)
+            turn.usage(model="m", input_tokens=5_012, cached_tokens=5_000, cache_write_tokens=12)
+            return "x"
+
+        with playing(run) as agent:
+            task = await Client(agent).send()
+            lines = RunLine.objects.filter(logger="turn.usage").values_list("text", flat=True)
+            await until(lambda: run_in_thread(lines.exists))
+        (line,) = await run_in_thread(list, lines)
+        assert "5000 tokens of a cache are more than the 12 input tokens" in line
+        assert (await stored(task.id))["m"]["requests"] == 2
 
     async def test_name_at_most_fifty_models(self) -> None:
         async def run(turn: Turn) -> str:
@@ -213,31 +232,6 @@ def make(model: str) -> UsageReport:
     made = make_report(model, None, "USD", requests=1)
     assert made
     return made
-
-
-class TestSpentBudget:
-    """The seam for budgets: the transaction that writes the reports of a run may forbid it to go on."""
-
-    async def test_stops_the_agent_at_the_report_whatever_it_does_with_the_exception(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def refuse(calls: Sequence[Sequence[UsageEntry]]) -> list[Exception | None]:
-            usage.write_many(calls)
-            return [BudgetSpent("spent") for _ in calls]
-
-        monkeypatch.setattr(usage.write_batched, "_work", refuse)
-        met: list[str] = []
-
-        async def run(turn: Turn) -> None:
-            with contextlib.suppress(BudgetSpent):
-                await turn.usage(model="m")
-            await turn.step("next", met.append, "a step")
-
-        with playing(run) as agent:
-            task = await Client(agent).send()
-        assert met == []
-        assert task.status.state is TaskState.FAILED
-        assert await stored(task.id) == {"m": {"requests": 1}}
 
 
 class TestAfterACrash:

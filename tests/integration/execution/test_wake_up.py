@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from a2a_tasks import pubsub
+from a2a_tasks import pubsub, wake_ups
 from a2a_tasks.execution import dispatch, jobs, wake_up, worker
+from tests.campaigns.faultlab.proxy import Behaviour, Proxy
 from tests.support.execution.host import hosting
 from tests.support.execution.waiting import eventually
 
@@ -31,8 +36,8 @@ class Broker:
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Broker:
-    """A broker instead of Celery's, and workers to call."""
-    settings.A2A_RUNS = "celery"
+    """A broker instead of Celery's, workers to call, and no Redis for hints."""
+    settings.A2A_RUNS, settings.REDIS_URL = "celery", ""
     found = Broker()
     monkeypatch.setattr(wake_up, "app", found)
     return found
@@ -77,6 +82,49 @@ class TestWakeUp:
         one.on_hint(pubsub.RunQueued("agents"))
         assert one._thread is None
         assert broker.rings == []
+
+
+@pytest.mark.backend("stack")
+class TestOverRedis:
+    @pytest.fixture(autouse=True)
+    def _url(self, broker: Broker, settings: Any) -> None:
+        settings.REDIS_URL = self.url = os.environ["REDIS_URL"]
+
+    @contextmanager
+    def woken(self) -> Iterator[threading.Event]:
+        """Listen as a worker of the queue does; the event is set when it is woken."""
+        woken = threading.Event()
+        listener = wake_ups.Listener(lambda: ["agents"], lambda: True, woken.set)
+        listener.start()
+        try:
+            yield woken
+        finally:
+            listener.close()
+
+    def test_a_worker_hears_without_a_message_of_celery(self, broker: Broker) -> None:
+        with self.woken() as woken:
+            wake_up._WakeUps().on_hint(pubsub.RunQueued("agents"))
+            assert woken.wait(30)
+        assert broker.rings == []
+
+    def test_redis_that_is_away_is_logged_and_tried_again(
+        self, broker: Broker, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        faults: list[BaseException] = []
+        monkeypatch.setattr(wake_up._outage, "warning", faults.append)
+        server = urlsplit(self.url)
+        with (
+            Proxy(server.port or 6379, server.hostname or "127.0.0.1") as proxy,
+            self.woken() as woken,
+        ):
+            settings.REDIS_URL = f"redis://127.0.0.1:{proxy.port}{server.path}"
+            one = wake_up._WakeUps()
+            proxy.behave(Behaviour(refusing=True))
+            one.on_hint(pubsub.RunQueued("agents"))
+            eventually(lambda: faults)
+            proxy.behave()
+            one.on_hint(pubsub.RunQueued("agents"))
+            assert woken.wait(30)
 
 
 class TestDispatch:

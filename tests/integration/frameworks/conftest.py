@@ -11,7 +11,7 @@ from tests.model_server import ModelServer, serving_model
 from tests.support.bindings.authority import Authority
 from tests.support.frameworks import CLIENTS
 
-pytest.register_assert_rewrite("tests.support.model_memory")
+pytest.register_assert_rewrite("tests.support.model_contract")
 
 
 @pytest.fixture(autouse=True)
@@ -43,4 +43,6 @@ async def closed() -> AsyncIterator[None]:
     """Close the clients of models, in the event loop of their test."""
     yield
     while CLIENTS:
-        await CLIENTS.pop().close()
+        closing = CLIENTS.pop().close()
+        if closing is not None:  # that of a synchronous client is
+            await closing

@@ -38,17 +38,23 @@ from a2a.types import (
     TaskStatus,
     TaskStatusUpdateEvent,
 )
+from a2a.utils.errors import (
+    ContentTypeNotSupportedError,
+    InvalidParamsError,
+    UnsupportedOperationError,
+)
 
+from a2a_frameworks.executor import ExecutorAgent
+from a2a_frameworks.executor.call import ROOM
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent, Turn, file
 from a2a_tasks.caller import Caller
 from a2a_tasks.execution.agent_call import drive
-from a2a_tasks.frameworks.executor import ExecutorAgent
-from a2a_tasks.frameworks.executor_call import ROOM
-from a2a_tasks.models import Run
+from a2a_tasks.models import PARKED, CancelNotice, Run
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol import values
 from a2a_tasks.store.db import run_in_thread
+from tests.support.agents_under_test import playing
 from tests.support.examples.turns import make_turn
 from tests.support.execution.host import (
     Client,
@@ -62,6 +68,10 @@ from tests.support.executors import Scripted, Work
 from tests.support.frameworks import hosted, parts_of, seen, status_text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
+
+
+async def _has(found: list[Any], count: int) -> bool:
+    return len(found) >= count
 
 
 class HelloWorld(AgentExecutor):
@@ -262,6 +272,17 @@ class TestItsEnd:
         said = await said_by(Scripted(work))
         assert said == ["working", "artifact a: x", "failed: The agent failed."]
         assert "KeyError: 'secret'" in await trace()
+
+    @pytest.mark.parametrize(
+        "fault",
+        [InvalidParamsError, UnsupportedOperationError, ContentTypeNotSupportedError],
+    )
+    async def test_words_of_an_error_of_the_protocol_reach_the_client(self, fault: Any) -> None:
+        async def work(context: RequestContext, queue: EventQueue) -> None:
+            raise fault(message="The amount is missing")
+
+        assert await said_by(Scripted(work)) == ["working", "failed: The amount is missing"]
+        assert fault.__name__ in await trace()
 
     async def test_one_that_ends_the_process_ends_only_its_run(self) -> None:
         async def work(context: RequestContext, queue: EventQueue) -> None:
@@ -549,15 +570,25 @@ class TestTheContext:
 
         caller = Caller(principal="user:alice", tenant="acme")
         extension = "https://example.com/ext"
-        with hosted(Scripted(work)) as agent:
+        with hosted(Scripted(work), forwarded_headers=["x-user-id"]) as agent:
             async with hosting():
                 client = Client(agent, caller)
                 client.call = lambda **_: CallContext(  # type: ignore[method-assign]
-                    agent=agent, caller=caller, extensions=(extension,)
+                    agent=agent,
+                    caller=caller,
+                    extensions=(extension,),
+                    headers={"x-user-id": "7", "authorization": "Bearer x"},
                 )
                 about = {"metadata": {"a": 1}, "accepted_output_modes": ("text/html",)}
-                task = await client.send("hello", **about)
-        (context,) = contexts
+                task = await client.send("hello", **about, history_length=2)
+                await client.begin("hello", history_length=0)
+                await until(lambda: _has(contexts, 2))
+        context, later = contexts
+        asked_for: list[Any] = [context.configuration, later.configuration]
+        assert [(one.return_immediately, one.history_length) for one in asked_for] == [
+            (False, 2),
+            (True, 0),
+        ]
         user = context.call_context.user
         assert (user.is_authenticated, user.user_name) == (True, "user:alice")
         assert (context.tenant, context.requested_extensions) == ("acme", {extension})
@@ -565,7 +596,7 @@ class TestTheContext:
         assert context.metadata == {"a": 1}
         assert context.configuration is not None
         assert list(context.configuration.accepted_output_modes) == ["text/html"]
-        assert context.call_context.state["headers"] == {}
+        assert context.call_context.state["headers"] == {"x-user-id": "7"}
         assert isinstance(context.call_context.state["turn"], Turn)
         assert asked(context).task_id == task.id
 
@@ -753,3 +784,70 @@ async def test_an_executor_may_be_made_for_each_turn(monkeypatch: pytest.MonkeyP
         assert isinstance(agent, Agent)
         async with hosting():
             assert status_text(await Client(agent).send("me")) == "Built for me."
+
+
+class TestCancelledWhileItWaits:
+    async def test_the_executor_hears_of_it_once_with_its_task(self) -> None:
+        heard: list[Any] = []
+        states: list[Any] = []
+
+        async def ask(context: RequestContext, queue: EventQueue) -> None:
+            await queue.enqueue_event(status(TaskState.TASK_STATE_INPUT_REQUIRED, "which?"))
+
+        async def cancel(context: RequestContext, queue: EventQueue) -> None:
+            assert context.current_task is not None
+            heard.append((context.task_id, context.context_id, context.current_task.id))
+            states.append(context.current_task.status.state)
+            await queue.enqueue_event(piece("nobody reads it"))
+
+        with hosted(Scripted(ask, cancel)) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.send("hello")
+                canceled = await client.cancel(task.id)
+                assert canceled.status.state.word == "canceled"
+                await until(lambda: _has(heard, 1))
+                await until(lambda: run_in_thread(lambda: not CancelNotice.objects.exists()))
+        assert heard == [(task.id, task.context_id, task.id)]
+        # the server of the a2a-sdk calls it before the end: many executors free nothing of an ended task
+        assert states == [TaskState.TASK_STATE_WORKING]
+
+    async def test_a_native_agent_hears_of_it_and_its_errors_change_nothing(self) -> None:
+        heard: list[Any] = []
+
+        async def run(turn: Turn) -> Any:
+            turn.memory["ticket"] = 7
+            return turn.ask("which?")
+
+        def cancelled(self: Any, turn: Turn) -> None:
+            heard.append((turn.memory["ticket"], turn.text))
+            raise ValueError("too late")
+
+        with playing(run, cancelled=cancelled) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.send("hello")
+                await client.cancel(task.id)
+                await until(lambda: _has(heard, 1))
+                assert await client.states(task.id) == "canceled"
+        assert heard == [(7, "hello")]
+
+    async def test_so_does_one_that_is_parked(self) -> None:
+        heard: list[str] = []
+
+        async def run(turn: Turn) -> str:
+            await turn.sleep(3600)
+            return "awake"
+
+        async def cancelled(self: Any, turn: Turn) -> None:
+            heard.append(turn.task_id)
+
+        with playing(run, cancelled=cancelled) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.begin("hello")
+                parked = Run.objects.filter(round=PARKED)
+                await until(lambda: run_in_thread(parked.exists))
+                await client.cancel(task.id)
+                await until(lambda: _has(heard, 1))
+        assert heard == [task.id]

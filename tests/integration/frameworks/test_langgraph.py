@@ -11,7 +11,9 @@ from typing import Annotated, Any, TypedDict
 
 import msgspec
 import pytest
+from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
@@ -27,6 +29,7 @@ from a2a_tasks.models import (
     BudgetUse,
     ConversationMemory,
     Run,
+    RunLine,
     Step,
     Usage,
 )
@@ -45,6 +48,7 @@ from tests.support.frameworks import (
     status_text,
     text_of,
     trace,
+    usage_of,
 )
 from tests.support.model_frameworks import LANGGRAPH, City
 
@@ -235,6 +239,50 @@ class TestAnotherAttempt:
         assert sorted(text_of(done)) == ["one, two", "three"]
 
 
+@pytest.mark.parametrize("asks", [True, False])
+async def test_usage_that_the_server_does_not_send_is_said_in_the_log(
+    model: ModelServer, asks: bool
+) -> None:
+    chat = LANGGRAPH.model(model)
+    chat.stream_usage = asks
+
+    async def speak(state: MessagesState) -> Any:
+        await chat.ainvoke(state["messages"])
+        return {"messages": [await chat.ainvoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState).add_node(speak).add_edge(START, "speak")
+    with hosted(graph.compile()) as agent:
+        async with hosting():
+            task = await Client(agent).send("SAY hello + CACHED 1")
+    ((_, used),) = (await usage_of(task)).items()
+    lines = RunLine.objects.filter(logger="turn.usage").values_list("text", flat=True)
+    told = await run_in_thread(list, lines)
+    if asks:
+        assert (used["inputTokens"], used["cachedTokens"], told) == (10, 2, [])
+    else:
+        (line,) = told
+        assert "inputTokens" not in used
+        assert line.startswith("An answer of a model came without usage:")
+        assert "stream_usage=True" in line
+
+
+async def test_usage_without_tokens_of_the_input_is_said_too() -> None:
+    """langchain-anthropic 1.7.10 reads none from a stream that has them at its start alone."""
+    used = UsageMetadata(input_tokens=0, output_tokens=2, total_tokens=2)
+    chat = FakeMessagesListChatModel(responses=[AIMessage("hello", usage_metadata=used)])
+
+    async def speak(state: MessagesState) -> Any:
+        return {"messages": [await chat.ainvoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState).add_node(speak).add_edge(START, "speak")
+    with hosted(graph.compile()) as agent:
+        async with hosting():
+            await Client(agent).send("hello")
+    lines = RunLine.objects.filter(logger="turn.usage").values_list("text", flat=True)
+    (line,) = await run_in_thread(list, lines)
+    assert line.startswith("An answer of a model came without the tokens of its input:")
+
+
 @pytest.mark.parametrize("nested", [False, True])
 async def test_a_budget_without_anything_left_lets_the_nodes_end_that_have_begun(
     model: ModelServer, nested: bool
@@ -253,6 +301,9 @@ async def test_a_budget_without_anything_left_lets_the_nodes_end_that_have_begun
     inner = StateGraph(MessagesState).add_node("quick", quick).add_edge(START, "quick")
     graph = StateGraph(MessagesState).add_node("slow", slow).add_edge(START, "slow")
     graph.add_node("quick", inner.compile() if nested else quick).add_edge(START, "quick")
+    # The budget suffices for these two: there is more to do.
+    graph.add_node("last", lambda _: {"messages": [AIMessage("last")]})
+    graph.add_edge(["quick", "slow"], "last")
     with hosted(graph.compile()) as agent:
         async with hosting(), limited(1, action=BudgetAction.ASK):
             client = Client(agent)
@@ -267,8 +318,24 @@ async def test_a_budget_without_anything_left_lets_the_nodes_end_that_have_begun
             use = await run_in_thread(BudgetUse.objects.get)
             await run_in_thread(budgets.allow, use.pk, Decimal(9))
             await until(lambda: settled(client, task.id))
-        assert sorted(text_of(await client.get(task.id))) == ["quick", "slow"]
+        assert sorted(text_of(await client.get(task.id))) == ["last", "quick", "slow"]
     assert (calls, len(model.exchanges)) == (1, 1)
+
+
+@pytest.mark.parametrize("action", [BudgetAction.REFUSE, BudgetAction.ASK])
+async def test_a_graph_that_uses_exactly_its_budget_completes(
+    model: ModelServer, action: BudgetAction
+) -> None:
+    chat = LANGGRAPH.model(model)
+
+    async def speak(state: MessagesState) -> Any:
+        return {"messages": [await chat.ainvoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState).add_node(speak).add_edge(START, "speak").compile()
+    with hosted(graph) as agent:
+        async with hosting(), limited(1, action=action):
+            task = await Client(agent).send("SAY done")
+    assert (task.status.state.word, text_of(task)) == ("completed", ["done"])
 
 
 class Report(TypedDict):
@@ -484,3 +551,24 @@ class TestChecks:
             (fault,) = agent.check()
         assert fault.id == "a2a_tasks.E051"
         assert fault.msg.startswith("graph has interrupt_before or interrupt_after")
+
+
+async def test_a_state_that_cannot_be_packed_is_said_in_the_log_in_words() -> None:
+    class State(MessagesState):
+        count: int
+
+    async def count(state: State) -> Any:
+        return {"count": 2**70}
+
+    graph = StateGraph(State).add_node(count).add_edge(START, "count")
+    with hosted(graph.compile()) as agent:
+        async with hosting():
+            task = await Client(agent).send("hello")
+    lines = RunLine.objects.filter(logger="turn.state").values_list("text", flat=True)
+    (line,) = await run_in_thread(list, lines)
+    assert line == (
+        'The value of "count" cannot be kept in a checkpoint: Integer exceeds 64-bit range. '
+        "The task fails."
+    )
+    assert (task.status.state.word, status_text(task)) == ("failed", "The agent failed.")
+    assert "Integer exceeds 64-bit range" in await trace()

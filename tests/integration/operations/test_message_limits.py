@@ -8,7 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from a2a_tasks.models import Task
-from a2a_tasks.operations.message_limits import check_message, check_size
+from a2a_tasks.operations.accept_message import check_limits, check_size
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Message, Part, Role
@@ -51,12 +51,12 @@ TOO_MUCH = {
 @rows("field", TOO_MUCH)
 def test_a_field_with_too_much_in_it_is_named(field: str) -> None:
     with pytest.raises(InvalidParams) as found:
-        check_message(TOO_MUCH[field])
+        check_limits(TOO_MUCH[field])
     assert [path for path, _ in found.value.violations] == [field]
 
 
 def test_as_much_as_may_be_is_taken() -> None:
-    check_message(
+    check_limits(
         asked(
             {"a": 1, "b": 2},
             parts=(Part(text="x"), Part(text="x", metadata={"a": "x" * 12})),

@@ -210,10 +210,12 @@ class TestALongBody:
             assert DeliveryBody.objects.count() == left
 
     def test_goes_with_its_task(self) -> None:
-        task(MIB // 2).end()
+        pen = task(MIB // 2)
         registered()
+        pen.end()
         DeliveryBody.objects.create(task_id=PushConfig.objects.get().task_id, **ANY)
         PushConfig.objects.all().delete()
+        Delivery.objects.all().delete()
         assert sum(removed.tasks for removed in purge(RetentionLimits.of(1e-9, 0))) == 1
         assert not DeliveryBody.objects.exists()
 
@@ -264,9 +266,9 @@ class TestATransaction:
     def test_of_a_disabled_webhook_stores_no_more_either(self) -> None:
         pen = Pen(held())
         registered()
+        registered("c-2")
         for n in range(12):
             pen.state(TaskState.WORKING, "x" * 450 * 1024 + str(n))
-        registered("c-2")
         PushConfig.objects.update(disabled_reason="gone", cursor=1, looked=1)
         counts: list[int] = []
         for _ in range(4):

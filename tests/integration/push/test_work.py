@@ -195,7 +195,7 @@ class TestTaking:
     ) -> None:
         monkeypatch.setattr(claims, "SOON", 120.0)
         task()
-        PushConfig.objects.update(due_at=timezone.now() + datetime.timedelta(seconds=60))
+        PushConfig.objects.update(due_at=Now() + datetime.timedelta(seconds=60))
         ((soon,), _) = claims.sweep(0)
         assert 0 < soon.wait <= 60
         assert claims.take([soon.config], worker="w", lease_seconds=30).claimed == []

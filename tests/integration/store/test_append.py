@@ -76,9 +76,11 @@ class TestAppend:
             AT,
             said("at it"),
         )
+        assert task.status_text == "at it"
         pen.state(TaskState.INPUT_REQUIRED)
         task.refresh_from_db()
         assert (task.state, task.status_message) == (TaskState.INPUT_REQUIRED, "")
+        assert task.status_text == ""
 
     def test_an_event_knows_its_run_and_state(self) -> None:
         pen = Pen(held())

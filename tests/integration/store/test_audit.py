@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -11,17 +12,13 @@ from a2a_tasks.audit import Action, act_as
 from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal
 from a2a_tasks.protocol.errors import TaskNotCancelable
 from a2a_tasks.store import audit, audit_seals, cancel
-from a2a_tasks.store.audit_triggers import (
-    TABLES,
-    are_installed,
-    install,
-    remove,
-    unlock,
-)
+from a2a_tasks.store.audit_triggers import TABLES, are_installed, unlock
 from a2a_tasks.store.replies import reply
 from tests.backend import SQLITE, backend
 from tests.support.store.world import ALICE, BOB, Pen, accepted, held, new
 
+#: The migration that makes the triggers.
+TRIGGERS = import_module("a2a_tasks.migrations.0002_triggers_and_collation")
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
 
@@ -132,16 +129,16 @@ class TestTheTriggers:
             editor.execute("drop trigger a2a_tasks_auditlink_truncate on a2a_tasks_auditlink")
         assert not are_installed()
         with connection.schema_editor() as editor:
-            remove(editor)
-            install(editor)
+            TRIGGERS.remove(None, editor)
+            TRIGGERS.install(None, editor)
         assert are_installed()
 
     @pytest.mark.django_db(transaction=backend() == SQLITE)  # whose editor begins its own
     def test_are_all_there_and_missed_if_they_are_not(self) -> None:
         assert are_installed()
         with connection.schema_editor() as editor:
-            remove(editor)
+            TRIGGERS.remove(None, editor)
         assert not are_installed()
         with connection.schema_editor() as editor:
-            install(editor)
+            TRIGGERS.install(None, editor)
         assert are_installed()

@@ -11,9 +11,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import InternalError, connection, transaction
+from django.db import IntegrityError, InternalError, connection, transaction
+from pytest_django import Settings
 
-from a2a_tasks.models import Context, Task
+from a2a_tasks.models import Budget, Context, Task
 from a2a_tasks.protocol.errors import Blame, Overloaded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import db as store_db
@@ -237,6 +238,21 @@ class TestGroup:
         assert taken[:lanes] == [[item] for item in range(lanes)]
         assert taken[lanes:] == [list(range(lanes, 40))]
 
+    async def test_an_item_that_cannot_be_written_fails_alone_and_the_others_are_written(
+        self,
+    ) -> None:
+        def work(names: list[str]) -> list[str | Exception]:
+            with transaction.atomic():
+                for name in names:
+                    Budget.objects.create(name=name, unit="calls", limit=-1 if name == "b" else 1)
+            return list(names)
+
+        group: BatchedCall[str, str] = BatchedCall(work)
+        results = await asyncio.gather(*map(group, "abc"), return_exceptions=True)
+        assert [type(result) for result in results] == [str, IntegrityError, str]
+        stored = Budget.objects.order_by("name").values_list("name", flat=True)
+        assert await run_in_thread(list, stored) == ["a", "c"]
+
     async def test_an_exception_is_the_items_own_and_what_is_raised_is_everybodys(self) -> None:
         def work(items: list[str]) -> list[str | Exception]:
             if "all" in items:
@@ -300,7 +316,10 @@ class TestGroup:
         gate.set()
         assert await asyncio.gather(*large) == [MAX_BYTES + n for n in (1, 2, 3)]
 
-    async def test_accepting_many_at_once_writes_them_all(self) -> None:
+    async def test_accepting_many_at_once_writes_them_all(self, settings: Settings) -> None:
+        settings.A2A_DATABASE_SECONDS = (
+            60  # SQLite has one thread, and other tests run beside this one
+        )
         results = await asyncio.gather(*(accept_batched(new(f"task-{n}")) for n in range(100)))
         assert len({result.task for result in results}) == 100
         assert await run_in_thread(Task.objects.count) == 100

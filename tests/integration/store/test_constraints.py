@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import User
 from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 
@@ -15,9 +16,13 @@ from a2a_tasks.models import (
     AgentVersion,
     Artifact,
     Budget,
+    BudgetHold,
     BudgetUse,
+    BulkJob,
+    BulkResult,
     Context,
     ConversationList,
+    Delegation,
     Event,
     Grant,
     HandedSecret,
@@ -25,6 +30,7 @@ from a2a_tasks.models import (
     Idempotency,
     Message,
     Run,
+    SavedView,
     Tally,
     Task,
     TenantRetention,
@@ -77,6 +83,30 @@ def second_key() -> object:
 def second_grant() -> object:
     Grant.objects.create(agent="demo", grantee="*", right="see")
     return Grant.objects.create(agent="demo", grantee="*", right="see")
+
+
+def make_job(user: User, nonce: str = "n") -> BulkJob:
+    return BulkJob.objects.create(
+        user=user, nonce=nonce, action="cancel", choice="{}", before=1, found=0
+    )
+
+
+def second_job() -> object:
+    user = User.objects.create()
+    make_job(user)
+    return make_job(user)
+
+
+def second_result() -> object:
+    row = {"job": make_job(User.objects.create()), "task": 1}
+    BulkResult.objects.create(**row)
+    return BulkResult.objects.create(**row)
+
+
+def second_view() -> object:
+    row = {"user": User.objects.create(), "name": "mine"}
+    SavedView.objects.create(**row)
+    return SavedView.objects.create(**row)
 
 
 def held_after_the_end(state: str) -> Callable[[], object]:
@@ -137,8 +167,21 @@ def second_sum() -> object:
     return None
 
 
+def second_reservation() -> object:
+    for _ in range(2):
+        BudgetHold.objects.create(budget=1, use=1, run=1, amount=1)
+    return None
+
+
 def changed_run(**changes: Any) -> Callable[[], object]:
     return lambda: Run.objects.filter(pk=held().run).update(**changes)
+
+
+def second_child() -> object:
+    about = {"parent_id": accepted("parent").task, "input_number": 1, "name": "call"}
+    about |= {"root": about["parent_id"], "depth": 1, "path": "[]"}
+    calls = [Delegation(child_id=accepted(name).task, **about) for name in ("one", "two")]
+    return Delegation.objects.bulk_create(calls)
 
 
 CASES: dict[str, list[Callable[[], object]]] = {
@@ -166,6 +209,11 @@ CASES: dict[str, list[Callable[[], object]]] = {
     "a_budget_is_not_negative": [make_budget(limit=-1)],
     "a_pause_has_an_end": [make_budget(action="pause", window="ever")],
     "one_sum_of_a_budget": [second_sum],
+    "one_hold_of_a_run": [second_reservation],
+    "one_child_of_a_call": [second_child],
+    "one_bulk_job_per_form": [second_job],
+    "one_result_of_a_job_per_task": [second_result],
+    "one_view_of_a_user_per_name": [second_view],
 }
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from a2a_tasks.agents.author_errors import Unused
-from a2a_tasks.execution.conversation import StoredConversation
+from a2a_tasks.execution.sources import StoredConversation
 from a2a_tasks.models import ConversationItem, ConversationList
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -22,7 +24,7 @@ from a2a_tasks.models import Context
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Blame, Overloaded
 from a2a_tasks.store import db as store_db
-from a2a_tasks.store.backend import sessions
+from a2a_tasks.store.backend import sessions, statements
 from a2a_tasks.store.db import (
     TransactionRefused,
     retry_until_answered,
@@ -31,6 +33,8 @@ from a2a_tasks.store.db import (
     run_to_completion,
 )
 from tests.integration.execution.outage import locked
+
+LIMITS = ("statement_timeout", "idle_in_transaction_session_timeout")
 
 
 def ask() -> int:
@@ -232,6 +236,35 @@ class TestAnOutage:
                 execute, f"do $$ begin raise 'no' using errcode = '{state}'; end $$"
             )
         assert (caught.value.blame, caught.value.undone) == (blame, undone)
+
+    async def test_a_large_statement_has_more_time_to_arrive_and_no_statement_after_it(
+        self,
+    ) -> None:
+        def limits() -> list[tuple[Any, ...]]:
+            shown = [f"current_setting('{name}')::interval" for name in LIMITS]
+            found = []
+            with transaction.atomic():
+                with sessions.allow_bytes(100 * sessions.SPEED):
+                    found += statements.fetch(f"select {', '.join(shown)}", [])
+                found += statements.fetch(f"select {', '.join(shown)}", [])
+            return found
+
+        large, usual = await run_in_thread(limits)
+        assert [(more - less).total_seconds() for more, less in zip(large, usual, strict=True)] == [
+            100,
+            100,
+        ]
+
+    async def test_a_large_statement_whose_connection_ends_may_be_the_cause(self) -> None:
+        def cut(size: int) -> None:
+            with sessions.allow_bytes(size):
+                with socket.socket(fileno=os.dup(connection.connection.fileno())) as copy:
+                    copy.shutdown(socket.SHUT_RDWR)
+                Context.objects.count()
+
+        with pytest.raises(Overloaded) as caught:
+            await run_in_thread(cut, 2_000_000)
+        assert (caught.value.blame, caught.value.undone) == (Blame.ITSELF, False)
 
     async def test_a_server_that_does_not_answer_loses_its_connection(
         self, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from a2a_tasks.models import Task
 from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import event_log
@@ -55,6 +56,15 @@ class TestReadingOne:
         rest = event_log.read_after(pen.run.task, 3)
         assert [event.number for event in rest] == [4]
         assert event_log.all_there_was(rest)
+
+
+class TestOtherEnds:
+    def test_are_those_that_are_not_the_known_ones(self) -> None:
+        quiet, spoke, gone = (talkative(name).run.task for name in ("task-1", "task-2", "task-3"))
+        Task.objects.filter(pk=gone).delete()
+        ends = event_log.find_other_ends({quiet: 5, spoke: 3, gone: 5})
+        assert ends == {spoke: 5, gone: None}
+        assert event_log.find_other_ends({}) == {}
 
 
 def written(name: str = "task-1") -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 
 from a2a_tasks import pubsub
 from a2a_tasks.models import PARKED, Run, RunStatus, Task
@@ -87,7 +88,7 @@ class TestParking:
         assert claim() == []
         assert runs.count_waiting("agents", 10) == 0
         assert runs.count_unfinished("a", 10) == 0
-        assert runs.count_by_status() == {"queued": 0, "running": 0, "parked": 2}
+        assert runs.count_by_status() == {"queued": 0, "behind": 0, "running": 0, "parked": 2}
         accepted("task-3", share="a")
         accepted("task-4", share="c")
         begun = dict(Run.objects.filter(round__lt=PARKED).values_list("task__public_id", "round"))
@@ -96,6 +97,8 @@ class TestParking:
     def test_a_later_message_of_the_share_joins_no_round_behind_it(self) -> None:
         parked("task-1", share="a")
         reply(new("task-1", share="a", text="more"))
+        assert Run.objects.latest("pk").is_behind
+        accepted("task-2", share="a")
         assert Run.objects.latest("pk").round == 1
 
     def test_holds_back_later_messages_of_its_task_and_of_its_conversation(self) -> None:
@@ -131,9 +134,26 @@ class TestWaking:
         pens["ends"].end(TaskState.COMPLETED)
         pens["asks"].end(TaskState.INPUT_REQUIRED)
         wake()
+        assert not claim()  # they have ended long ago
+        wake(lately=False)
         claimed = {run.task_id.removeprefix("waits until it ") for run in claim()}
         assert claimed == {"ends", "asks", "gone"}
         assert not Run.objects.filter(due_at__gt=Now()).exclude(round=PARKED).exists()
+
+    def test_names_no_more_tasks_when_more_have_ended(
+        self,
+    ) -> None:
+        awaited = accepted("awaited").task
+        parked("waits", awaits=awaited)
+        found = list[tuple[int, int]]()
+        for count in (1, 20):
+            for number in range(count):
+                Pen(held(f"{count} {number}")).end(TaskState.COMPLETED)
+            Task.objects.exclude(pk=awaited).update(status_at=Now())
+            with CaptureQueriesContext(connection) as queries:
+                wake()
+            found.append((len(queries), sum(len(query["sql"]) for query in queries)))
+        assert found[0] == found[1]
 
     def test_lets_shares_take_turns(self) -> None:
         for number in range(4):
@@ -176,7 +196,7 @@ class TestSeveralProcesses:
         with connection.cursor() as cursor:
             cursor.execute("analyze a2a_tasks_run")
         assert "run_parked" in parking._list_due().explain()
-        assert "run_awaiting" in parking._list_answered().explain()
+        assert "run_awaiting" in parking._list_answered(lately=False)[0].explain()
 
     @pytest.mark.django_db(transaction=True)
     def test_leave_locked_rows_alone(self) -> None:

@@ -37,6 +37,22 @@ class TestCost:
         assert found == (Decimal("0.00203"), "USD")
         assert cost_of("own-small", input_tokens=7) == (Decimal("0.0000007"), "EUR")
 
+    def test_has_a_price_of_its_own_for_what_is_written_to_a_cache(
+        self, settings: Settings
+    ) -> None:
+        settings.A2A_PRICES = '{"m": {"input": 2, "cached": 1, "cache_write": 4}}'
+        used = {"input_tokens": 1000, "cached_tokens": 400, "cache_write_tokens": 500}
+        assert cost_of("m", **used) == (Decimal("0.0026"), "USD")
+        settings.A2A_PRICES = '{"m": {"input": 2}}'
+        assert cost_of("m", **used) == (Decimal("0.002"), "USD")
+
+    def test_of_claude_with_a_cache_is_that_of_the_package(self, settings: Settings) -> None:
+        settings.A2A_PRICES = ""
+        read = {"input_tokens": 5_012, "cached_tokens": 5_000, "output_tokens": 3}
+        assert cost_of("claude-sonnet-4-5", **read) == (Decimal("0.001581"), "USD")
+        written = {"input_tokens": 5_012, "cache_write_tokens": 5_000, "output_tokens": 3}
+        assert cost_of("claude-sonnet-4-5", **written) == (Decimal("0.018831"), "USD")
+
     def test_is_by_the_longest_pattern_that_fits(self, settings: Settings) -> None:
         settings.A2A_PRICES = PRICES
         assert cost_of("own-large-2", input_tokens=10) == (Decimal("0.010003"), "USD")

@@ -60,8 +60,9 @@ from tests.support.thorough import thorough
 alone = pytest.mark.quick_on("stack")
 pytestmark = pytest.mark.django_db
 
-MONTH = RetentionLimits.of(30, 0)
-LOGS = RetentionLimits.of(0, 30)
+A_MONTH_AGO = timezone.now() - timedelta(days=30)
+MONTH = RetentionLimits(tasks=A_MONTH_AGO)
+LOGS = RetentionLimits(events=A_MONTH_AGO)
 
 
 @pytest.fixture(autouse=True)

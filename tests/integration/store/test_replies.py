@@ -6,13 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from django.db import transaction
 
 from a2a_tasks import pubsub
 from a2a_tasks.models import Message, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import InvalidParams, TaskEnded, TaskNotFound, UnsupportedOperation
+from a2a_tasks.protocol.forms import FORM, read_answer
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import cancel
+from a2a_tasks.store import cancel, replies
 from a2a_tasks.store.records import NewTask, RunEnd
 from a2a_tasks.store.replies import reply
 from tests.support.store.world import (
@@ -38,6 +40,59 @@ def interrupted(state: TaskState = TaskState.INPUT_REQUIRED, memory: str = "") -
     pen.state(TaskState.WORKING)
     pen.state(state, "what?", end=RunEnd(), memory=memory or None)
     return pen
+
+
+def ask(type_: str) -> None:
+    """Let the task wait with a form of one property, of this type."""
+    form = {"type": "object", "properties": {"x": {"type": type_}}}
+    question = {
+        "messageId": f"question-{type_}",
+        "role": "ROLE_AGENT",
+        "extensions": [FORM],
+        "parts": [{"data": {"form": form}}],
+    }
+    Task.objects.update(status_message=msgspec.json.encode(question).decode())
+
+
+class TestForms:
+    """An answer is compared with the form while nothing is locked; under the lock the form is still the same."""
+
+    def test_the_comparison_is_outside_of_the_transaction(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        outside = len(transaction.get_connection().savepoint_ids)
+        depths = []
+
+        def read(*args: Any) -> Any:
+            depths.append(len(transaction.get_connection().savepoint_ids))
+            return read_answer(*args)
+
+        monkeypatch.setattr(replies, "read_answer", read)
+        interrupted()
+        ask("string")
+        assert reply(new(text="Rome")).view.status.state is TaskState.WORKING
+        assert depths == [outside]
+
+    def test_another_question_meanwhile_is_the_one_that_the_answer_must_fit(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked = []
+
+        def read(form: Any, parts: Any) -> Any:
+            asked.append(form["properties"]["x"]["type"])
+            found = read_answer(form, parts)
+            ask("integer")
+            return found
+
+        monkeypatch.setattr(replies, "read_answer", read)
+        interrupted()
+        ask("string")
+        before = contents(ALICE.owner)
+        with pytest.raises(InvalidParams):
+            reply(new(text="Rome"))
+        assert asked == ["string", "integer"]
+        assert Task.objects.get().state == TaskState.INPUT_REQUIRED
+        assert len(contents(ALICE.owner)) == len(before)
 
 
 class TestRefusals:

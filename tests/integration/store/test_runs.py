@@ -534,8 +534,8 @@ class TestRunsOfAgentsHostedElsewhere:
         Run.objects.update(due_at=timezone.now() - datetime.timedelta(hours=1))
         Pen(first).state(TaskState.INPUT_REQUIRED, end=RunEnd())
         assert claim(agents=["another"]) == []
-        Run.objects.filter(pk=first.run).update(
-            ended_at=timezone.now() - datetime.timedelta(seconds=61)
+        Run.objects.filter(pk=second.run).update(
+            due_at=timezone.now() - datetime.timedelta(seconds=61)
         )
         (taken,) = claim(agents=["another"])
         assert taken.run == second.run

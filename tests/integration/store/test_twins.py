@@ -20,13 +20,21 @@ from a2a_tasks.models import Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.backend import portable, postgres
-from a2a_tasks.store.records import ArtifactRow, Batch, NewEvent, NewTask, RunEnd, StoredTask
+from a2a_tasks.store.records import (
+    ArtifactRow,
+    Batch,
+    InsertedTask,
+    NewEvent,
+    NewTask,
+    RunEnd,
+    StoredTask,
+)
 from a2a_tasks.store.replies import reply
 from tests.support.store.world import chunk, contents, new, said, status
 
 pytestmark = [pytest.mark.django_db, pytest.mark.backend("stack")]
 
-Insert = Callable[[NewTask], tuple[int, int]]
+Insert = Callable[[NewTask], InsertedTask]
 Append = Callable[[Batch], int | None]
 STATEMENT, PORTABLE = OwnerScope("", "statement", "demo"), OwnerScope("", "portable", "demo")
 TWINS: dict[OwnerScope, tuple[Insert, Append]] = {
@@ -135,7 +143,7 @@ def test_conversations() -> None:
         for number, change in enumerate(
             [first_changes, lambda: further_changes(versions[-1]), first_changes]
         ):
-            task, run = insert(new(f"task-{number}", scope=scope, held=True, token=f"t{number}"))
+            task, run, _ = insert(new(f"task-{number}", scope=scope, held=True, token=f"t{number}"))
             done = status(TaskState.COMPLETED)
             batch = Batch(
                 task=task,
@@ -164,7 +172,7 @@ def test_conversations() -> None:
 def test_append(waiting: bool, last: int) -> None:
     def story(scope: OwnerScope, insert: Insert, append: Append) -> list[Any]:
         token = scope.owner[:1]
-        task, run = insert(new(scope=scope, held=True, token=token, is_task=False))
+        task, run, _ = insert(new(scope=scope, held=True, token=token, is_task=False))
         Task.objects.filter(pk=task).update(is_task=True)
         if waiting:
             reply(new(scope=scope, text="and?", queue="slow"))
@@ -195,7 +203,7 @@ def test_many_at_once_are_each_of_them_alone() -> None:
         ]
         groups = [news] if together else [[one] for one in news]
         keys = [key for group in groups for key in postgres.insert_tasks(group)]
-        stories = [batches(task, run, str(n)) for n, (task, run) in enumerate(keys)]
+        stories = [batches(task, run, str(n)) for n, (task, run, _) in enumerate(keys)]
         for one in stories[2:]:  # two tasks of a conversation cannot begin the same keys
             one[-1].conversation = None
         for step in range(8):
@@ -221,7 +229,7 @@ def seen(row: StoredTask | None) -> StoredTask:
 
 def test_find() -> None:
     token = "t"
-    ((task, run),) = postgres.insert_tasks(
+    ((task, run, _),) = postgres.insert_tasks(
         [new(scope=STATEMENT, held=True, token=token, metadata='{"a":1}')]
     )
     key = (STATEMENT, "task-1")

@@ -17,16 +17,13 @@ from tests.support.store.world import held
 
 pytestmark = [pytest.mark.quick_on("sqlite"), pytest.mark.django_db]
 
-ledger = importlib.import_module("a2a_tasks.migrations.0009_usage_ledger")
+ledger = importlib.import_module("a2a_tasks.migrations.0011_without_long_locks")
 
 
 def make_apps() -> Any:
-    """The models in the middle of the migration: tasks still have their sums, and the ledger is there."""
-    state = MigrationExecutor(connection).loader.project_state(
-        [("a2a_tasks", "0008_agent_versions")]
-    )
-    ledger.Migration.operations[0].state_forwards("a2a_tasks", state)
-    return state.apps
+    """The models before the migration: tasks still have their sums, and the ledger is there."""
+    before = ledger.Migration.dependencies
+    return MigrationExecutor(connection).loader.project_state(before).apps
 
 
 class TestSumsOfEarlierVersions:

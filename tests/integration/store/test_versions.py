@@ -176,19 +176,47 @@ class TestTrust:
         self, environment: str, key: str, is_served: bool, settings: Any
     ) -> None:
         settings.A2A_ENVIRONMENT_KEYS = " adk=one , strands=three"
+        settings.A2A_ENVIRONMENT_AGENTS = "adk=*"
         announce(environment=environment, signature=sign(key, environment, card()))
         assert served() == ([("1.0", False)] if is_served else [])
         (row,) = (row for row in versions.list_versions("demo") if row.environment)
         assert row.standing.startswith("not served: ") != is_served
 
+    @pytest.mark.parametrize(
+        ("agents", "is_served"),
+        [
+            *(("adk=demo", True), ("strands=x, adk = other demo ", True), ("adk=*", True)),
+            *(("", False), ("adk=", False), ("adk=dem", False), ("strands=demo", False)),
+            ("demo", False),
+        ],
+    )
+    def test_a_key_is_for_the_agents_that_are_named_for_its_environment(
+        self, agents: str, is_served: bool, settings: Any
+    ) -> None:
+        settings.A2A_ENVIRONMENT_KEYS, settings.A2A_ENVIRONMENT_AGENTS = "adk=one", agents
+        announce(signature=sign("one", "adk", card()))
+        assert served() == ([("1.0", False)] if is_served else [])
+        (row,) = (row for row in versions.list_versions("demo") if row.environment)
+        refusal = "not let the environment adk announce the agent demo"
+        assert (refusal in row.standing) is not is_served
+
+    def test_agents_are_named_without_keys_as_well(self, settings: Any) -> None:
+        announce()
+        settings.A2A_ENVIRONMENT_AGENTS = "adk=tables"
+        assert served() == []
+        settings.A2A_ENVIRONMENT_AGENTS = "adk=tables demo"
+        assert served() == [("1.0", False)]
+
     @pytest.mark.parametrize("keys", ["adk", "adk=", "adk= ", "=", ","])
     def test_an_environment_without_a_secret_is_not_served(self, keys: str, settings: Any) -> None:
         settings.A2A_ENVIRONMENT_KEYS = keys
+        settings.A2A_ENVIRONMENT_AGENTS = "adk=*"
         announce()
         assert served() == []
 
     def test_an_unsigned_announcement_replaces_no_signed_one_in_use(self, settings: Any) -> None:
         settings.A2A_ENVIRONMENT_KEYS = "adk=one"
+        settings.A2A_ENVIRONMENT_AGENTS = "adk=*"
         announce(signature=sign("one", "adk", card()))
         work("demo@1.0")
         with pytest.raises(UnfitManifest, match="set A2A_ENVIRONMENT_KEY"):
@@ -210,6 +238,7 @@ class TestTrust:
         self, changes: dict[str, str], settings: Any
     ) -> None:
         settings.A2A_ENVIRONMENT_KEYS = "adk=one,strands=one"
+        settings.A2A_ENVIRONMENT_AGENTS = "adk=*,strands=*"
         announce(signature=sign("one", "adk", card()))
         assert served() == [("1.0", False)]
         AgentVersion.objects.update(**changes)
@@ -234,6 +263,7 @@ class TestTrust:
         self, changes: dict[str, str], settings: Any
     ) -> None:
         settings.A2A_ENVIRONMENT_KEYS = "adk=one"
+        settings.A2A_ENVIRONMENT_AGENTS = "adk=*"
         for version in ("1.0", "2.0"):
             announce(version, signature=sign("one", "adk", card(version)))
         AgentVersion.objects.filter(version="1.0").update(**changes)
@@ -405,6 +435,22 @@ class TestGone:
         assert Run.objects.get(task=task).status == RunStatus.DROPPED
         assert Task.objects.get(public_id="task-2").state == "TASK_STATE_SUBMITTED"
         assert versions.fail_tasks_of([("demo", "1.0")]) == 0
+
+    def test_those_that_cannot_be_failed_do_not_keep_the_others_from_their_turn(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(versions, "BATCH", 2)
+        monkeypatch.setattr(versions, "_tried", {})
+        for number in range(5):
+            accepted(f"task-{number}", context_id=f"c-{number}", queue="demo@1.0")
+        Run.objects.update(due_at=Now() - datetime.timedelta(hours=1))
+        # A run works on these, so they are left as they are.
+        Task.objects.filter(public_id__in=["task-0", "task-1"]).update(run_token="x")
+        assert [versions.fail_tasks_of([("demo", "1.0")]) for _ in range(4)] == [0, 2, 1, 0]
+        failed = Task.objects.filter(state="TASK_STATE_FAILED").values_list("public_id", flat=True)
+        assert set(failed) == {"task-2", "task-3", "task-4"}
+        Task.objects.update(run_token="")
+        assert sum(versions.fail_tasks_of([("demo", "1.0")]) for _ in range(3)) == 2
 
     def test_a_run_that_waits_for_a_short_time_is_spared(self) -> None:
         self.wait(seconds=1)

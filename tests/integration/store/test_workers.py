@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 from django.db.models.functions import Now
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from a2a_tasks.models import Worker, WorkerKind
 from a2a_tasks.store import workers
+from a2a_tasks.store.purge import RetentionLimits, purge
 from a2a_tasks.store.workers import Beat
 from tests.support.store.world import accepted, held
 
@@ -105,12 +108,126 @@ class TestAlive:
         beat("c:1", started_at=now)
         assert [told.worker.name for told in workers.list_seen() if told.replaced] == ["a:1", "b:1"]
 
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 90), st.booleans()), max_size=12))
+    def test_dead_and_fresh_are_paired_as_if_each_were_compared_with_each(
+        self, lives: list[tuple[int, int, bool]]
+    ) -> None:
+        now = datetime.datetime.now(datetime.UTC)
+        rows = []
+        for key, (began, lasted, other) in enumerate(lives):
+            times = {"started_at": now - datetime.timedelta(minutes=began)}
+            times["seen_at"] = min(now, times["started_at"] + datetime.timedelta(minutes=lasted))
+            row = Worker(pk=key, kind="worker", queues=["other" if other else "agents"], **times)
+            rows.append(row)
+        seen = [workers.WorkerStatus(row, now - row.seen_at) for row in rows]
+        assert workers._find_replaced(seen) == compared_one_by_one(rows, now)
+
+    def test_a_list_ends_with_those_that_were_seen_last(self, monkeypatch: Any) -> None:
+        monkeypatch.setattr(workers, "LISTED", 3)
+        for minutes in range(1, 6):
+            beat(f"dead:{minutes}")
+            silent(f"dead:{minutes}", minutes * 60)
+        beat("alive:1")
+        seen = [told.worker.name for told in workers.list_seen()]
+        assert seen == ["alive:1", "dead:1", "dead:2"]
+        oldest = workers.look_at(Worker.objects.get(name="dead:5"))
+        assert 300 <= oldest.silence.total_seconds() < 400
+
+    def test_the_dead_are_not_read_with_the_living(self, monkeypatch: Any) -> None:
+        """A worker that crashed at its start for a week has left rows that nobody reads who asks for the living."""
+        died(2_000)
+        beat("alive:1")
+        read: list[str] = []
+        monkeypatch.setattr(Worker, "from_db", classmethod(counting(read)))
+        assert names(workers.alive()) == ["alive:1"]
+        assert len(read) == 1
+
+
+class TestForgetting:
     def test_the_dead_are_forgotten_after_a_day(self) -> None:
-        beat("old:1"), beat("new:1")
+        beat("old:1"), beat("new:1", queues=["other"])
         silent("old:1", 25 * 3600)
         silent("new:1", 23 * 3600)
         assert workers.forget_old() == 1
         assert [told.worker.name for told in workers.list_seen()] == ["new:1"]
+
+    def test_what_is_replaced_or_has_left_is_forgotten_after_an_hour(self) -> None:
+        for name in ("dead:1", "dead:2", "left:1"):
+            beat(name)
+            silent(name, 3700)
+        Worker.objects.filter(name="left:1").update(
+            left_at=Now() - datetime.timedelta(seconds=3700)
+        )
+        beat("recent:1")
+        workers.leave("recent:1")
+        beat("fresh:1", started_at=datetime.datetime.now(datetime.UTC))
+        assert workers.forget_old() == 2
+        assert set(Worker.objects.values_list("name", flat=True)) == {
+            "dead:2",
+            "recent:1",
+            "fresh:1",
+        }
+
+    def test_not_while_a_run_waits_for_its_agents(self, settings: Any) -> None:
+        settings.A2A_ORPHAN_SECONDS = 2 * 86400
+        for name in ("dead:1", "left:1"):
+            beat(name)
+            silent(name, 86400 + 3600)
+        Worker.objects.filter(name="left:1").update(left_at=Now())
+        assert workers.forget_old() == 0
+
+    def test_a_week_of_crashes_is_forgotten_with_the_purge(self) -> None:
+        died(3_000)
+        for _ in purge(RetentionLimits()):
+            pass
+        assert (
+            Worker.objects.count() <= 260
+        )  # those of the last hour, and the last one that nobody replaced
+
+
+def died(count: int) -> None:
+    """Have a worker crashed at its start so often, every 14 seconds until a minute ago."""
+    now = datetime.datetime.now(datetime.UTC)
+    ages = [datetime.timedelta(seconds=60 + 14 * number) for number in range(count)]
+    Worker.objects.bulk_create(
+        Worker(
+            name=f"dead:{number}",
+            kind=WorkerKind.WORKER,
+            queues=["agents"],
+            host="here",
+            pid=number,
+            started_at=now - age,
+            seen_at=now - age,
+        )
+        for number, age in enumerate(ages)
+    )
+
+
+def counting(read: list[str]) -> Any:
+    """`Worker.from_db`, which notes each row that is read."""
+    real = Worker.from_db.__func__  # type: ignore[attr-defined]
+
+    def from_db(cls: type[Worker], *about: Any) -> Worker:
+        read.append("a row")
+        return real(cls, *about)  # type: ignore[no-any-return]
+
+    return from_db
+
+
+def compared_one_by_one(rows: list[Worker], now: datetime.datetime) -> set[int]:
+    """What is replaced, by its definition."""
+    dead = sorted(
+        (r for r in rows if now - r.seen_at >= workers.patience()), key=lambda row: row.seen_at
+    )
+    replaced: set[int] = set()
+    for fresh in sorted(rows, key=lambda row: row.started_at):
+        for gone in dead:
+            alike = gone.queues == fresh.queues and gone.seen_at <= fresh.started_at
+            if alike and gone.pk not in replaced:
+                replaced.add(gone.pk)
+                break
+    return replaced
 
 
 class TestServing:

@@ -183,15 +183,15 @@ class TestWithoutHints:
         self, pen: Pen, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings.A2A_POLL_SECONDS = 0.05
-        real, errs = event_log.last_numbers, threading.Event()
+        real, errs = event_log.find_other_ends, threading.Event()
 
-        def last_numbers(tasks: Any) -> dict[int, int]:
+        def find_other_ends(known: Any) -> dict[int, int | None]:
             if not errs.is_set():
                 errs.set()
                 raise LookupError("once")
-            return real(tasks)
+            return real(known)
 
-        monkeypatch.setattr(event_log, "last_numbers", last_numbers)
+        monkeypatch.setattr(event_log, "find_other_ends", find_other_ends)
         following = asyncio.ensure_future(heard(follow(pen)))
         await until(errs.is_set)
         await run_in_thread(silently, pen)
@@ -270,9 +270,7 @@ class TestOrder:
     async def test_many_writers_and_followers_miss_and_double_nothing(self, pen: Pen) -> None:
         async def late(n: int) -> list[int]:
             await until(
-                lambda: run_in_thread(
-                    lambda: event_log.last_numbers([pen.run.task])[pen.run.task] > n
-                )
+                lambda: run_in_thread(lambda: Task.objects.get(pk=pen.run.task).last_event > n)
             )
             return await heard(follow(pen))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_tasks.access.api_keys import issue
-from a2a_tasks.telemetry.redaction import redact
+from a2a_tasks.telemetry.redaction import MAX_LENGTH, redact
 
 CANARY = "canary0123456789"
 
@@ -19,6 +19,7 @@ CANARY = "canary0123456789"
         f"authorization: basic {CANARY}",
         f"{{'Authorization': 'Bearer {CANARY}'}}",
         f"GET https://user:{CANARY}@example.com/x",
+        f"a-scheme-of-more-than-forty-characters-in-its-name://user:{CANARY}@example.com/x",
         f"GET https://example.com/x?key={CANARY}&page=2",
         f"GET https://example.com/x?access_token={CANARY}",
         f"password={CANARY}",
@@ -29,6 +30,8 @@ CANARY = "canary0123456789"
         f"ghp_{CANARY}",
         f"whsec_{CANARY}",
         f"eyJhbGciOiJub25lIn0.{CANARY}.{CANARY}",
+        f"session-eyJhbGciOiJub25lIn0.{CANARY}.",
+        f"eyJhbGciOiJkaXIifQ..{CANARY}.{CANARY}.{CANARY}",  # a JWE without an encrypted key
         f"-----BEGIN PRIVATE KEY-----\n{CANARY}\n-----END PRIVATE KEY-----",
         f"Cookie: {CANARY}",
     ],
@@ -43,6 +46,7 @@ def test_what_looks_like_a_credential_is_taken_out(text: str) -> None:
     [
         "asked https://example.com/search?q=keys&page=2 and got 200",
         "12 tokens used, 0.3 s",
+        "eyJ is how base64 begins. eyJ.",
         "the bearer of bad news is basic",
         "task 0b6e4ce1-6c5b-44b6-9b6d-3a2a1a5a7ce0 went well",
         "Traceback (most recent call last):\n  File 'x.py', line 3\nKeyError: 'name'",
@@ -50,6 +54,23 @@ def test_what_looks_like_a_credential_is_taken_out(text: str) -> None:
 )
 def test_everything_else_stays(text: str) -> None:
     assert redact(text) == text
+
+
+def test_a_long_text_is_cut_before_it_is_redacted() -> None:
+    said = redact(f"begin password={CANARY} {'x' * 1_000_000} token={CANARY} end")
+    assert said.startswith("begin password=[redacted] x")
+    assert said.endswith("x token=[redacted] end")
+    assert len(said) < MAX_LENGTH + 100
+
+
+@pytest.mark.parametrize("at", range(-60, 60, 7))
+def test_no_part_of_a_secret_is_left_beside_a_cut(at: int) -> None:
+    secret = f"sk-{CANARY * 20}"
+    half = MAX_LENGTH // 2
+    said = redact(f"{'x ' * (half // 2 + at)}{secret}{' x' * MAX_LENGTH}")
+    assert CANARY not in said
+    said = redact(f"{' x' * MAX_LENGTH} {secret}{' x' * (half // 2 + at)}")
+    assert CANARY not in said
 
 
 @pytest.mark.django_db

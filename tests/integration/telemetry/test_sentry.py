@@ -1,4 +1,4 @@
-"""The lines for Sentry in docs/operating.md: an error of a run arrives, named and without secrets."""
+"""The lines for Sentry in docs/telemetry.md: an error of a run arrives, named and without secrets."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def receiver() -> Iterator[tuple[str, Events]]:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.timeout(180)
 def test_the_lines_of_the_page_send_the_error_of_a_run(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "telemetry.md").read_text(encoding="utf-8")
     block = re.search(r"## Sentry\n.*?```python\n(.*?)```", page, re.DOTALL)
     assert block is not None
     settings = f"from a2a_project.settings import *\n\n{block[1]}"
@@ -89,11 +89,11 @@ def test_what_no_name_tells_to_be_a_secret_is_left_out() -> None:
         "extra": {"api_key": CANARY},
         "tags": {"release": "7"},
     }
-    token = log_context._current.set(LogContext(agent="demo"))
+    token = log_context.current.set(LogContext(agent="demo"))
     try:
         sent = scrub(event, {})
     finally:
-        log_context._current.reset(token)
+        log_context.current.reset(token)
     assert sent == {
         "request": {"url": "http://h/"},
         "logentry": {"message": "password=[redacted]", "formatted": "password=[redacted]"},

@@ -48,6 +48,18 @@ class Ticker(Journey):
             yield page.write(f"#{i};", last=i == last)
 
 
+class Silent(Journey):
+    """`N`: says nothing for N seconds, not even whether the answer is a Message or a Task; then one artifact."""
+
+    name = "Silent"
+    replies_directly = True
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Keep silent."""
+        await asyncio.sleep(float(turn.text))
+        yield turn.artifact("done")
+
+
 class Witness(Journey):
     """`PATH`: works until it is stopped, and writes the moments of its beginning and of its end to the file."""
 
@@ -128,6 +140,19 @@ class Mortal(Journey):
         while turn.attempt == 1:
             sum(range(1000))
         yield f"attempt {turn.attempt}"
+
+
+class MortalSleeper(Mortal):
+    """The same after a long wait, which parks its run."""
+
+    slug = "mortal-sleeper"
+    name = "Mortal sleeper"
+
+    def run(self, turn: Turn) -> Iterator[Any]:
+        """Work, sleep, and wait for death, once."""
+        turn.step("prepare", dict).now()
+        turn.sleep(6).now()
+        yield from super().run(turn)
 
 
 class Locked(Mortal):
@@ -333,3 +358,56 @@ def note(path: str, word: str) -> None:
         raise ValueError(f"{path!r} is no absolute path")
     with Path(path).open("a", encoding="utf-8") as file:
         file.write(f"{word} {time.time()}\n")
+
+
+class Tree(Journey, abstract=True):
+    """The agents of a tree that may call each other."""
+
+    queue = DOOMED
+    calls = "*"
+
+
+class TreeRoot(Tree):
+    """Calls two agents at once, and tells their answers."""
+
+    name = "Tree root"
+
+    async def run(self, turn: Turn) -> str:
+        """Call them."""
+        quick, middle = await turn.gather(
+            turn.call("tree-quick", "go"), turn.call("tree-middle", "go")
+        )
+        return f"{quick.text}; {middle.text}"
+
+
+class TreeQuick(Tree):
+    """Answers at once."""
+
+    name = "Tree quick"
+
+    async def run(self, turn: Turn) -> str:
+        """Answer."""
+        return "quick"
+
+
+class TreeMiddle(Tree):
+    """Calls the leaf."""
+
+    name = "Tree middle"
+
+    async def run(self, turn: Turn) -> str:
+        """Call it."""
+        return (await turn.call("tree-leaf", "go")).text
+
+
+class TreeLeaf(Tree):
+    """Asks for a seat."""
+
+    name = "Tree leaf"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Ask, and tell the answer."""
+        if turn.text == "go":
+            yield turn.ask("Which seat?")
+        else:
+            yield f"seat: {turn.text}"

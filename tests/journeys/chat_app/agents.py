@@ -8,8 +8,8 @@ from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from a2a_frameworks import host
 from a2a_tasks.agents import Skill
-from a2a_tasks.frameworks import host
 from tests.journeys.chat_app.tools import hold, note, pay
 
 provider = OpenAIProvider(base_url=os.environ["CHAT_URL"], api_key="none")

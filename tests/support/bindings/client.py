@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -26,6 +27,10 @@ async def ends(work: Awaitable[None], seconds: float = PATIENCE) -> None:
     _, late = await asyncio.wait({task}, timeout=seconds)
     assert not late, f"{task.get_coro()!r} does not end: a process waits for it for ever"
     task.result()
+
+
+#: A comment, which may tell when to try again, or an event.
+_BLOCK = re.compile(r":.*\n(?:retry: \d+\n\n)?|[^:](?s:.*?)\n\n")
 
 
 @dataclass(frozen=True)
@@ -197,14 +202,14 @@ class Stream:
 
     async def block(self) -> Event | None:
         """The next event or comment; None at the end."""
-        while "\n\n" not in self._text:
+        while not (block := _BLOCK.match(self._text)):
             piece = await self.exchange.piece()
             if piece is None:
                 assert not self._text, f"the stream ended amid {self._text!r}"
                 return None
             self._text += piece.decode()
-        block, _, self._text = self._text.partition("\n\n")
-        return Event.of(block)
+        self._text = self._text[block.end() :]
+        return Event.of(block[0].rstrip("\n"))
 
     async def next(self) -> Event | None:
         """The next event, whatever was commented before it; None at the end."""

@@ -15,7 +15,8 @@ from a2a.types import a2a_pb2, a2a_pb2_grpc
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.rpc import error_details_pb2, status_pb2
 
-from a2a_project.grpc_server import Server
+from a2a_grpc.server import Server, make_server
+from a2a_project.operations import TABLE
 from a2a_tasks import process_lifetime
 from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
 from tests.support.bindings.client import PATIENCE, Event, Response, Stream
@@ -52,7 +53,7 @@ async def _serve() -> _Served:
     """The server of the test that runs, begun at its first question, ended with its host."""
     loop = asyncio.get_running_loop()
     if loop not in _served:
-        server = Server()
+        server = make_server(TABLE)
         where = f"127.0.0.1:{await server.listen('127.0.0.1', 0)}"
         served = _served[loop] = _Served(server, where, grpc.aio.insecure_channel(where))
 

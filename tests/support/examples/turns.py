@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from a2a_tasks.agents import Agent, Message, Part, Turn
-from a2a_tasks.agents.content import Content, parts
-from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, emission
+from a2a_tasks.agents.emission import ANSWER, Chunk, Content, Emission, emission, parts
 from a2a_tasks.agents.turn import Later
 from a2a_tasks.caller import ANONYMOUS
 from a2a_tasks.execution.agent_call import drive

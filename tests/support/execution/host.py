@@ -61,10 +61,13 @@ class Client:
 
     def __init__(self, agent: Agent, caller: Caller = ALICE) -> None:
         self.agent, self.caller = agent, caller
+        #: Those of every request.
+        self.circumstances: dict[str, Any] = {}
 
     def call(self, **circumstances: Any) -> CallContext:
         """The circumstances of a request."""
-        return CallContext(agent=self.agent, caller=self.caller, **circumstances)
+        about = {**self.circumstances, **circumstances}
+        return CallContext(agent=self.agent, caller=self.caller, **about)
 
     def request(self, text: str, **about: Any) -> SendMessageRequest:
         """A message to the agent."""
@@ -155,8 +158,10 @@ async def runner(*queues: str, slots: int | None = None) -> AsyncIterator[Runner
 
 
 async def ended(made: Runner) -> None:
-    """Stop a runner, which waits for nobody."""
+    """Stop a runner, which waits for nobody; its heartbeats are in no later test."""
     await made.drain(0)
+    if made._leases._heart.is_alive():
+        await asyncio.to_thread(made._leases._heart.join, 10)
 
 
 def rows(task: str) -> Task:

@@ -13,10 +13,10 @@ from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from hyperframe.frame import GoAwayFrame
 
-from a2a_project.grpc_server import Server
-from a2a_tasks.bindings.grpc.call import Handler
+from a2a_grpc.binding.call import Handler
+from a2a_grpc.server import Server
 
-__all__ = ["HEADERS", "PATIENCE", "Client", "connected", "framed", "served"]
+__all__ = ["HEADERS", "PATIENCE", "Client", "connected", "dialled", "framed", "served"]
 
 PATIENCE = 60.0
 HEADERS = {
@@ -142,9 +142,11 @@ def _told_to_go(frame: GoAwayFrame) -> tuple[list[Any], list[events.Event]]:
 async def served(handlers: Mapping[bytes, Handler]) -> AsyncIterator[tuple[int, Server]]:
     """A port on which the handlers are called, and its server."""
     server = Server(handlers)
-    yield await server.listen("127.0.0.1", 0), server
-    await server.stop()
-    await _end_transports()
+    try:
+        yield await server.listen("127.0.0.1", 0), server
+    finally:
+        await server.stop()
+        await _end_transports()
 
 
 def framed(messages: Iterable[bytes]) -> bytes:
@@ -163,11 +165,21 @@ async def connected(
     port: int, host: str = "127.0.0.1", *, own: str | None = None
 ) -> AsyncIterator[Client]:
     """A client that has said hello, from an address of its own."""
-    local = (own, 0) if own else None
-    client = Client(*await asyncio.open_connection(host, port, local_addr=local))
-    client.hello()
-    try:
+    async with dialled(port, host, own=own) as (reader, writer):
+        client = Client(reader, writer)
+        client.hello()
         yield client
+
+
+@asynccontextmanager
+async def dialled(
+    port: int, host: str = "127.0.0.1", *, own: str | None = None
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection on which nothing has been said."""
+    local = (own, 0) if own else None
+    reader, writer = await asyncio.open_connection(host, port, local_addr=local)
+    try:
+        yield reader, writer
     finally:
-        client.writer.transport.abort()  # what the other side does not read would keep it open
+        writer.transport.abort()  # what the other side does not read would keep it open
         await _end_transports()

@@ -80,7 +80,7 @@ def word(body: dict[str, Any]) -> str:
     if "artifactUpdate" in body:
         parts = body["artifactUpdate"]["artifact"]["parts"]
         return "".join(part["text"] for part in parts)
-    status = body["statusUpdate"]["status"] if "statusUpdate" in body else body["status"]
+    status = (body.get("statusUpdate") or body.get("task") or body)["status"]
     return str(status["state"]).removeprefix("TASK_STATE_").lower()
 
 

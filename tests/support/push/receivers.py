@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from tests.support.bindings import authority as issuing
+from tests.support.listeners import close_listener
 
 __all__ = [
     "Authority",
@@ -373,7 +374,7 @@ async def serving(
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
-        server.close()
+        await close_listener(server)
         for writer in open_.values():
             writer.transport.abort()
         await asyncio.gather(*(task for task in open_ if task))

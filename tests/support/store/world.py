@@ -41,6 +41,7 @@ from a2a_tasks.store.records import (
     RunEnd,
     StatusRow,
     WantedRuns,
+    new_token,
 )
 from a2a_tasks.store.tasks import FoundTask, find
 
@@ -89,7 +90,7 @@ def said(text: str = "hello", **ids: str) -> str:
 
 def hold(token: str = "") -> PreclaimedLease:
     """A lease of this process."""
-    return PreclaimedLease(token or runs.new_token(), "here:1", 30.0)
+    return PreclaimedLease(token or new_token(), "here:1", 30.0)
 
 
 def new(
@@ -150,7 +151,7 @@ def status(state: TaskState, text: str = "") -> tuple[NewEvent, StatusRow]:
     """A status event, and the status of the task row after it."""
     message = said(text) if text else ""
     event = NewEvent(EventKind.STATUS, event_log.status_body(state, AT, message), state)
-    return event, StatusRow(state, AT, message)
+    return event, StatusRow(state, AT, message, text[:200])
 
 
 def chunk(artifact_id: str, text: str, *, append: bool = False, last: bool = False) -> NewEvent:

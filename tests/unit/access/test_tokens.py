@@ -515,8 +515,8 @@ class TestTheIssuer:
     async def test_that_hangs_is_waited_for_once_and_so_many_seconds(
         self, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(issuer_keys, "WAIT_SECONDS", 0.3)
         await shown(issuer.token())
+        monkeypatch.setattr(issuer_keys, "WAIT_SECONDS", 0.3)
         issuer.hanging = True
         _let_pass(301)
         asked = len(issuer.asked)

@@ -16,6 +16,13 @@ from a2a_tasks.agents import Agent, Skill, Turn, registry
 
 SKILL = Skill("shout", "Shout", "Repeats the text in capitals", tags=["text"])
 
+#: What is no name of a header with text, and names of headers that carry credentials.
+UNFIT = ["", "two words", "x-user:", "é", "x" * 65, "trace-bin", 7]
+SECRET = [
+    *("Authorization", "proxy-authorization", "Cookie", "set-cookie", "X-API-Key", "x-auth-user"),
+    *("x-amzn-oidc-accesstoken", "x-forwarded-access-token", "x-goog-iap-jwt-assertion"),
+    *("ocp-apim-subscription-key", "x-forwarded-client-cert", "x-password", "x-client-secret"),
+]
 #: Check id, what its message or hint must name, and the mistake.
 MISTAKES: list[tuple[str, str, dict[str, Any]]] = [
     ("E002", "lower-case letters", {"slug": "No Slug"}),
@@ -35,6 +42,7 @@ MISTAKES: list[tuple[str, str, dict[str, Any]]] = [
     ("E020", "'', 'process'", {"runs_in": "thread"}),
     ("E052", "'', 'context'", {"one_at_a_time": "task"}),
     ("E053", "'wait', 'fail'", {"when_version_is_gone": "retry"}),
+    ("E063", "'cancel', 'go on'", {"on_hangup": "stop"}),
     ("E016", "'all', 'coalesced', 'states'", {"push_events": "none"}),
     ("E021", "'bearer', 'apiKey', 'basic', 'mutualTLS'", {"schemes": ["jwt"]}),
     ("E022", "'two words'", {"scopes": ["two words"]}),
@@ -43,7 +51,12 @@ MISTAKES: list[tuple[str, str, dict[str, Any]]] = [
     ("E023", "are lists", {"schemes": "bearer"}),
     ("E040", "'own', 'tenant'", {"visibility": "everybody"}),
     ("E041", "'open', 'listed'", {"grants": "closed"}),
+    ("E060", 'calls = ("billing",)', {"calls": "billing"}),
+    ("W061", "are not here: nobody", {"calls": ["nobody"]}),
     ("E047", "rate: ", {"rate": "often"}),
+    ("E061", 'forwarded_headers = ["x-user-id"]', {"forwarded_headers": "x-user-id"}),
+    *(("E061", f"{name!r} is no name of", {"forwarded_headers": [name]}) for name in UNFIT),
+    *(("E061", f"{name!r} is a header for cred", {"forwarded_headers": [name]}) for name in SECRET),
     ("E045", "number 0 is a dict, no Skill", {"skills": [{"id": "a", "name": "A"}]}),
     ("E045", "a Skill is no list of skills", {"skills": SKILL}),
     ("E046", "test_agent_checks.py:", {"run": lambda self: "x"}),

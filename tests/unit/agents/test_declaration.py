@@ -18,6 +18,7 @@ from a2a_tasks.agents.declaration import (
     read_manifest,
     sign,
 )
+from a2a_tasks.agents.forwarded_headers import pick
 from a2a_tasks.agents.skill import Extension, Provider
 
 SKILL = Skill("say", "Say", "Says it", ["say"], examples=["say it"], scopes=["speech"])
@@ -46,12 +47,14 @@ def test_an_announced_agent_has_the_card_of_the_real_one() -> None:
         streaming=False,
         scopes=["good"],
         version="2.0.1",
+        forwarded_headers=["X-User-Id"],
     )
     there = AnnouncedAgent(read_declaration(msgspec.json.encode(declare(agent))), "elsewhere")
     assert card_of(there, "https://host") == card_of(agent, "https://host")
     assert there.queue == "good@2.0.1"
     assert there.accepts("text/csv")
     assert not there.accepts("image/png")
+    assert pick(there, {"x-user-id": "7", "x-team": "red"}) == {"x-user-id": "7"}
 
 
 def test_the_extended_card_stays_in_the_environment() -> None:
@@ -76,6 +79,7 @@ def test_the_extended_card_stays_in_the_environment() -> None:
         ({"scopes": ["two words"]}, "cannot be a scope"),
         ({"visibility": "all"}, "visibility is 'all'"),
         ({"grants": "some"}, "grants is 'some'"),
+        ({"forwarded_headers": ["cookie"]}, "forwarded_headers: 'cookie' is a header"),
         ({"extensions": [Extension("urn:x", params={"a": object()})]}, "type object is unsup"),
     ],
 )

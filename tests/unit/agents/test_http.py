@@ -211,13 +211,16 @@ class TestAnAnswer:
                 farm.url("/head-by-bytes"), timeout=aiohttp.ClientTimeout(total=0.3)
             )
 
-    @pytest.mark.parametrize("path", ["/head-by-bytes", "/interim-flood"])
     async def test_begins_within_minutes(
-        self, turn: Turn, farm: Farm, monkeypatch: pytest.MonkeyPatch, path: str
+        self, turn: Turn, farm: Farm, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(agents_http, "HEAD_SECONDS", 0.3)
         with pytest.raises(aiohttp.ServerTimeoutError, match="did not begin"):
-            await turn.http.get(farm.url(path))
+            await turn.http.get(farm.url("/head-by-bytes"))
+
+    async def test_begins_after_few_interim_answers(self, turn: Turn, farm: Farm) -> None:
+        with pytest.raises(aiohttp.ClientResponseError, match="Too many interim answers"):
+            await turn.http.get(farm.url("/interim-flood"))
 
 
 @pytest.mark.parametrize("loop", [False, True], ids=["without a loop", "in a loop of its own"])

@@ -9,10 +9,12 @@ import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from a2a_tasks.conf import conf
 from a2a_tasks.management.commands.startagent import KINDS
 from tests import ROOT
 from tests.backend import children
@@ -110,7 +112,21 @@ class TestWhatIsWritten:
 
 
 class TestWhatIsSaid:
-    def test_names_the_two_next_steps(self) -> None:
+    def test_fits_where_there_is_no_makefile_and_callers_need_keys(
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.A2A_ANONYMOUS = "0"
+        monkeypatch.setenv("PORT", "8123")
+        said = startagent("weather_report")
+        assert "python manage.py up" in said
+        assert "make dev" not in said
+        assert "api_keys create me" in said
+        assert (
+            f"http://127.0.0.1:8123/agents/weather-report/ -H '{conf.API_KEY_HEADER}: KEY'" in said
+        )
+
+    def test_names_the_two_next_steps(self, here: Path) -> None:
+        (here / "Makefile").touch()
         said = startagent("weather_report", "agents/sky")
         assert 'add "agents.sky" to INSTALLED_APPS' in said
         assert "A2A_APPS=" in said

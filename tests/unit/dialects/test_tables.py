@@ -7,10 +7,10 @@ from collections.abc import Collection
 import pytest
 
 from a2a_console.admin.agents import card_previews
+from a2a_grpc.binding import messages
 from a2a_push.operations import webhook
 from a2a_tasks.agents import cards
 from a2a_tasks.bindings import card_endpoint
-from a2a_tasks.bindings.grpc import messages
 from a2a_tasks.operations.cards import FORMS
 from a2a_tasks.protocol import card_flaws
 from a2a_tasks.protocol.dialects import CLASSES, DIALECTS
@@ -28,7 +28,7 @@ REQUIRED: dict[str, Collection[str]] = {
 #: Dialects with signed cards, gRPC, rules for webhooks of their own, an interface in the card of 1.0, a card by default.
 OPTIONAL: dict[str, Collection[str]] = {
     "SIGNED in a2a_tasks/signatures/forms.py": forms.SIGNED,
-    "FORMS in a2a_tasks/bindings/grpc/messages.py": messages.FORMS,
+    "FORMS in a2a_grpc/binding/messages.py": messages.FORMS,
     "ONE_A_TASK in a2a_push/operations/webhook.py": webhook.ONE_A_TASK,
     "UNNAMED in a2a_push/operations/webhook.py": webhook.UNNAMED,
     "INTERFACES in a2a_tasks/agents/cards.py": {code for code, *_ in cards.INTERFACES},

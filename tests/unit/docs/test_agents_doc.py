@@ -1,4 +1,4 @@
-"""docs/agents.md names all there is, and its agents do what the page says."""
+"""docs/agents.md, docs/agents/ and docs/delegation.md name all there is, and their agents do what the pages say."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from typing import Any, get_type_hints
 import pytest
 
 from a2a_tasks import agents, checks
-from a2a_tasks.agents import Agent, Part, Turn
+from a2a_tasks.agents import Agent, Journal, Part, Turn
 from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate, ToolEvent
 from a2a_tasks.conf import names
 from a2a_tasks.testing import Talk
 from tests import ROOT
 from tests.support.examples.turns import make_turn
 
-PAGE = (ROOT / "docs" / "agents.md").read_text()
+DOCS = ROOT / "docs"
+GUIDE = "\n".join(
+    page.read_text() for page in (DOCS / "agents.md", *sorted((DOCS / "agents").glob("*.md")))
+)
+CALLS = (DOCS / "delegation.md").read_text()
+PAGE = f"{GUIDE}\n{CALLS}"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = [match[2] for match in BLOCK.finditer(PAGE)] + re.findall(r"`([^`\n]+)`", PAGE)
 
@@ -49,7 +54,7 @@ def executed(source: str, **known: Any) -> dict[str, Any]:
 
 def found_examples() -> Iterable[Example]:
     """The blocks with agents, each with the text blocks after it."""
-    blocks = [(match[1], match[2]) for match in BLOCK.finditer(PAGE)]
+    blocks = [(match[1], match[2]) for match in BLOCK.finditer(GUIDE)]
     for at, (language, source) in enumerate(blocks):
         if language == "python" and "(Agent" in source:
             following = [kind for kind, _ in blocks[at + 1 :]] + ["python"]
@@ -157,7 +162,7 @@ def vars_of_turn() -> set[str]:
 
 class TestExamples:
     def test_the_page_has_examples_and_every_one_a_conversation(self) -> None:
-        assert NAMED[0] == "Surveyor"
+        assert NAMED[0] == "Orders"
         assert len(set(NAMED)) == len(NAMED) >= 10
         assert [n for n, e in zip(NAMED, EXAMPLES, strict=True) if not e.conversations] == []
 
@@ -180,6 +185,12 @@ class TestExamples:
         greeter = EXAMPLES[NAMED.index("Greeter")]
         space = executed(source, **executed(greeter.source))
         await space["test_asks_for_the_name"]()
+
+    async def test_the_planner_gives_work_to_others(self) -> None:
+        source = next(match[2] for match in BLOCK.finditer(CALLS))
+        (found,) = re.findall(r"answers=({.*?})", CALLS)
+        talk = Talk(executed(source)["Planner"], journal=Journal(answers=json.loads(found)))
+        assert await said_by(talk, "Rome") == ["artifact answer: booked", "completed"]
 
     async def test_an_extension_in_force_changes_the_clock(self) -> None:
         agent = EXAMPLES[NAMED.index("Clock")].agent()

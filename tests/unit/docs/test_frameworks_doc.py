@@ -1,25 +1,38 @@
-"""docs/frameworks.md names every adapter, and its agents do what the page says."""
+"""docs/frameworks.md names every adapter and its page, and the agents of these pages do what they say."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import a2a_frameworks
+from a2a_frameworks.table import CALLABLE, FRAMEWORKS
 from a2a_tasks.agents import Agent, registry
-from a2a_tasks.frameworks.table import CALLABLE, FRAMEWORKS
 from a2a_tasks.testing import Talk
 from tests import ROOT
 from tests.unit.docs.test_agents_doc import BLOCK, executed, said_by
 
 PAGE = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
-BLOCKS = BLOCK.findall(PAGE)
-#: Each block of Python with the conversation after it.
-EXAMPLES = [
-    (source, BLOCKS[at + 1][1]) for at, (kind, source) in enumerate(BLOCKS) if kind == "python"
-]
+#: The page of each framework, by its name.
+PAGES = {
+    path.stem: path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "docs" / "frameworks").glob("*.md"))
+}
+
+
+def find_examples(page: str) -> Iterator[tuple[str, str]]:
+    """Each block of Python with the conversation after it."""
+    blocks = BLOCK.findall(page)
+    for at, (kind, source) in enumerate(blocks):
+        if kind == "python":
+            yield source, blocks[at + 1][1]
+
+
+EXAMPLES = [example for page in (PAGE, *PAGES.values()) for example in find_examples(page)]
 
 
 @pytest.fixture
@@ -62,5 +75,19 @@ def test_an_existing_agent_is_hosted_in_six_lines() -> None:
 
 
 def test_every_adapter_is_on_the_page() -> None:
-    named = re.findall(r"`(a2a_tasks\.frameworks\.[\w.]+)`\]", PAGE)
+    named = re.findall(r"`(a2a_frameworks\.[\w.]+)`\]", PAGE)
     assert named == [row.adapter.replace(":", ".") for row in (*FRAMEWORKS, CALLABLE)]
+
+
+def test_every_adapter_has_a_page_that_the_table_and_its_code_name() -> None:
+    adapters = [row.adapter.replace(":", ".") for row in (*FRAMEWORKS, CALLABLE)]
+    linked = re.findall(r"`(a2a_frameworks\.[\w.]+)`\]\(frameworks/([\w-]+)\.md\)", PAGE)
+    folders = [adapter.split(".")[1] for adapter in adapters]
+    assert linked == [
+        (adapter, folder.replace("_", "-"))
+        for adapter, folder in zip(adapters, folders, strict=True)
+    ]
+    assert PAGES.keys() == {name for _, name in linked}
+    for folder, (_, name) in zip(folders, linked, strict=True):
+        code = Path(a2a_frameworks.__file__).with_name(folder) / "agent.py"
+        assert f"docs/frameworks/{name}.md is the guide" in code.read_text(encoding="utf-8")

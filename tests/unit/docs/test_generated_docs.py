@@ -24,7 +24,7 @@ SETTINGS = {
     for name in SETTING.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
 } | {"A2A_FAILPOINTS"}
 #: Records of the past.
-PAST = {"CHANGELOG.md", "reports"}
+PAST = {"CHANGELOG.md"}
 
 
 def test_the_generated_parts_are_fresh() -> None:

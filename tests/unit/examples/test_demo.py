@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from a2a_tasks.agents import AgentError, Secrets, Turn, data, file
-from a2a_tasks.agents.content import Content
-from a2a_tasks.agents.emission import Chunk, Emission, Reply, StatusUpdate
+from a2a_tasks.agents import AgentError, Journal, Secrets, Turn, data, file
+from a2a_tasks.agents.emission import Chunk, Content, Emission, Reply, StatusUpdate
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.values import UNSET, Part, TaskState, replace
 from a2a_tasks.testing import converse
@@ -45,6 +44,10 @@ class TestDemo:
     async def test_echoes_white_space_as_it_came(self) -> None:
         (word,) = await said("  echo   hello \n")
         assert texts(word) == ["  hello \n"]
+
+    async def test_calls_another_task_of_its_own_and_gives_its_answer(self) -> None:
+        (answered,) = await converse(Demo, "call echo x", journal=Journal(answers={"demo": "x"}))
+        assert answered.text == "x"
 
     def test_has_a_fuller_card_for_callers_it_knows(self) -> None:
         caller = Caller(principal="key:alice")
@@ -179,6 +182,25 @@ class TestConformance:
         by_text = await heard(Demo(), make_turn(f"{prefix} please"))
         assert by_id == by_text
         assert by_id
+
+    async def test_a_text_of_many_turns_asks_until_it_is_done(self) -> None:
+        """ACTS drives by texts, the 1.0 kit by message ids."""
+        memory: dict[str, Any] = {}
+        for text in ("tck-multi-turn please", "echo more", "not done"):
+            (word,) = await said(text, memory=memory)
+            assert isinstance(word, StatusUpdate)
+            assert word.state is TaskState.INPUT_REQUIRED
+        (word,) = await said("done", memory=memory)
+        assert isinstance(word, StatusUpdate)
+        assert word.state is TaskState.COMPLETED
+        (word,) = await said("echo x", memory=memory)
+        assert isinstance(word, Chunk)
+
+    async def test_a_long_task_ends_with_an_artifact(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(conformance, "LONG_SECONDS", 1.0)
+        *_, artifact, end = await heard(Demo(), make_turn("tck-long-running"))
+        assert isinstance(end, StatusUpdate)
+        assert (texts(artifact), end.state) == (["Generated text content"], TaskState.COMPLETED)
 
     @rows(
         ("message_id", "part"),

@@ -10,7 +10,7 @@ from django.test import override_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_tasks.execution.slots import Slots
+from a2a_tasks.execution.slots import AgentKind, Slots
 
 
 def test_of_few_slots_all_may_be_one_share() -> None:
@@ -59,6 +59,17 @@ def test_a_share_that_has_its_slots_is_full_until_one_is_free(settings: Any) -> 
     assert (slots.at_once(), list(slots.full())) == (2, ["a"])
     assert slots.free("a"), "its own runs may have waited"
     assert list(slots.full()) == []
+
+
+def test_a_kind_of_agents_has_no_more_runs_than_can_be_executed() -> None:
+    slots = Slots(100, {AgentKind.THREAD: lambda: 2})
+    slots.take("a", AgentKind.THREAD)
+    assert slots.find_room(AgentKind.THREAD) == 1
+    slots.take("b", AgentKind.THREAD)
+    assert slots.find_room(AgentKind.THREAD) == 0
+    assert slots.find_room(AgentKind.LOOP) == 98
+    assert not slots.free("c", AgentKind.LOOP), "that is no thread"
+    assert slots.free("b", AgentKind.THREAD), "a due run may have waited for the thread"
 
 
 def filling(slots: Slots, waiting: str) -> Iterator[str]:

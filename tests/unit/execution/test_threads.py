@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from a2a_tasks.execution import run_threads
-from a2a_tasks.execution.run_threads import RunThreads
+from a2a_tasks.execution import agent_call
+from a2a_tasks.execution.agent_call import RunThreads
 from a2a_tasks.execution.threads import Threads
 from tests.support.execution.waiting import eventually
 
@@ -134,7 +134,7 @@ def test_a_thread_that_cannot_be_begun_takes_no_place(no_memory: list[threading.
 async def test_a_run_waits_until_there_is_memory_for_a_thread(
     no_memory: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_threads, "_threads", Threads())
-    monkeypatch.setattr(run_threads, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(agent_call, "_threads", Threads())
+    monkeypatch.setattr(agent_call, "AGAIN_SECONDS", 0.01)
     assert await RunThreads("agent").in_thread(lambda: 1) == 1
     assert no_memory

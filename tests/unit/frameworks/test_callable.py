@@ -15,9 +15,9 @@ from langchain_core.output_parsers import JsonOutputParser
 from langchain_core.runnables import RunnableGenerator, RunnableLambda, RunnableParallel
 from pydantic import BaseModel
 
+from a2a_frameworks.callable import CallableAgent
 from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.agents.emission import Chunk, Emission, StatusUpdate
-from a2a_tasks.frameworks.callable import CallableAgent
 from a2a_tasks.protocol.values import TaskState
 from tests.support.examples.turns import heard, make_turn, shown_text
 

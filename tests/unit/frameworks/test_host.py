@@ -14,11 +14,12 @@ from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from django.core.exceptions import ImproperlyConfigured
 
-from a2a_tasks.agents import Skill, registry
-from a2a_tasks.frameworks import host, table
-from a2a_tasks.frameworks.callable import CallableAgent
-from a2a_tasks.frameworks.executor import ExecutorAgent
-from a2a_tasks.frameworks.table import FRAMEWORKS, Framework
+from a2a_frameworks import host
+from a2a_frameworks.callable import CallableAgent
+from a2a_frameworks.executor import ExecutorAgent
+from a2a_frameworks.table import FRAMEWORKS
+from a2a_tasks.agents import Skill, frameworks, registry
+from a2a_tasks.agents.frameworks import Framework
 from tests import ROOT
 
 SKILLS = [Skill("do", "Do", "Does something.", tags=["test"])]
@@ -102,7 +103,7 @@ class TestMissing:
     @pytest.fixture(autouse=True)
     def row(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """One framework more, which is not installed."""
-        monkeypatch.setattr(table, "FRAMEWORKS", (*FRAMEWORKS, MISSING))
+        monkeypatch.setattr(frameworks, "list_frameworks", lambda: (*FRAMEWORKS, MISSING))
 
     def test_a_check_names_the_line_that_installs_a_framework(self) -> None:
         made = host(say, slug="say", skills=SKILLS, framework="no_such")
@@ -149,9 +150,9 @@ def test_a_check_finds_what_is_no_executor(hint: str, executor: Any) -> None:
 
 def test_the_host_imports_no_framework() -> None:
     code = (
-        "import sys, django; django.setup(); import a2a_project.asgi, a2a_project.grpc_server, "
-        "a2a_tasks.frameworks.executor, a2a_tasks.frameworks.callable, a2a_tasks.frameworks.pydantic_ai, "
-        "a2a_tasks.frameworks.openai_agents, a2a_tasks.frameworks.langgraph; "
+        "import sys, django; django.setup(); import a2a_project.asgi, a2a_grpc.server, "
+        "a2a_frameworks.executor, a2a_frameworks.callable, a2a_frameworks.pydantic_ai, "
+        "a2a_frameworks.openai_agents, a2a_frameworks.langgraph; "
         "print(sorted({m.partition('.')[0] for m in sys.modules} & set(sys.argv[1:])), "
         "[m for m in sys.modules if m.startswith('a2a.server')])"
     )
@@ -166,3 +167,21 @@ def test_the_host_imports_no_framework() -> None:
         text=True,
     )
     assert shown.stdout.splitlines()[-1] == "[] []"
+
+
+def test_a_host_without_redis_and_forms_loads_no_library_for_them(tmp_path: Path) -> None:
+    code = (
+        "import sys, django; django.setup(); import a2a_project.asgi; "
+        "print(sorted({m.partition('.')[0] for m in sys.modules} & {'redis', 'jsonschema'}))"
+    )
+    environment = {key: value for key, value in os.environ.items() if "REDIS" not in key}
+    environment |= {"DJANGO_SETTINGS_MODULE": "a2a_project.settings", "VAR_DIR": str(tmp_path)}
+    shown = subprocess.run(  # noqa: S603 - our own code
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert shown.stdout.splitlines()[-1] == "[]"

@@ -14,10 +14,10 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.graph import START, MessagesState, StateGraph
 
+from a2a_frameworks.langgraph.output import GraphOutput
+from a2a_frameworks.langgraph.saver import TurnSaver, Value, _compare, _restore
 from a2a_tasks.agents import Journal
 from a2a_tasks.agents.emission import Chunk, ToolEvent
-from a2a_tasks.frameworks.langgraph_output import GraphOutput
-from a2a_tasks.frameworks.langgraph_saver import TurnSaver, Value, _compare, _restore
 from tests.support.examples.turns import make_turn
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}

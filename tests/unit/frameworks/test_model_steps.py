@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from a2a_frameworks.shared.message_store import FileContent, MessageStore, read_parts
+from a2a_frameworks.shared.model_call import ModelSilent
+from a2a_frameworks.shared.model_steps import ModelAnswer, ModelSteps, ToolFailed
+from a2a_frameworks.shared.output import OutputQueue
 from a2a_tasks.agents import AgentError, Conversation, Journal, file
 from a2a_tasks.agents.emission import Chunk, ToolEvent
-from a2a_tasks.frameworks.message_store import FileContent, MessageStore, read_parts
-from a2a_tasks.frameworks.model_call import ModelSilent
-from a2a_tasks.frameworks.model_steps import ModelAnswer, ModelSteps, ToolFailed
-from a2a_tasks.frameworks.output import OutputQueue
 from tests.support.examples.turns import make_turn
 
 Work = Callable[[ModelSteps], Awaitable[Any]]

@@ -19,10 +19,10 @@ from agents import (
 )
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 
+from a2a_frameworks.openai_agents import OpenAIAgentsAgent
+from a2a_frameworks.openai_agents.session import ConversationSession
 from a2a_tasks.agents import AgentError, Conversation, Journal, Turn
 from a2a_tasks.agents.emission import Chunk, ToolEvent
-from a2a_tasks.frameworks.openai_agents import OpenAIAgentsAgent
-from a2a_tasks.frameworks.openai_agents_session import ConversationSession
 from tests.support.examples.turns import heard, make_turn, shown_text
 
 

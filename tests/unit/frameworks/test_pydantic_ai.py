@@ -28,10 +28,10 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
+from a2a_frameworks.pydantic_ai import PydanticAIAgent
+from a2a_frameworks.pydantic_ai.output import ModelOutput
 from a2a_tasks.agents import AgentError, Journal, Turn
 from a2a_tasks.agents.emission import Chunk, ToolEvent
-from a2a_tasks.frameworks.pydantic_ai import PydanticAIAgent
-from a2a_tasks.frameworks.pydantic_ai_output import ModelOutput
 from tests.support.examples.turns import heard, make_turn, shown_text
 
 

@@ -1,1 +1,1 @@
-"""Mirrors a2a_project/grpc_server."""
+"""Mirrors a2a_grpc/server."""

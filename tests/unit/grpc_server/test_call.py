@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import Any
 
 import grpc.aio
 import pytest
+from grpclib.server import Stream
 from h2 import events
 from pytest_django import Settings
 
+from a2a_grpc.binding.call import GrpcCall, Handler
 from a2a_tasks import process_lifetime
-from a2a_tasks.bindings.grpc.call import GrpcCall, Handler
-from tests.support.grpc_server.client import HEADERS, PATIENCE, Client, connected, served
+from tests.support.grpc_server.client import HEADERS, PATIENCE, Client, connected, dialled, served
 
 #: More than any window or buffer on the way.
 MUCH = 20 * 1024 * 1024
@@ -157,6 +159,22 @@ async def test_a_deadline_that_is_over_is_told_as_one(
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
+async def test_a_deadline_that_comes_while_the_machine_is_busy_is_told_as_one(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Between the reading of the deadline and the beginning of the call."""
+    real = Stream.__init__
+
+    def made(self: Any, *args: Any, **about: Any) -> None:
+        real(self, *args, **about)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(Stream, "__init__", made)
+    async with served({b"/a.B/Echo": Waiting()}) as (port, _), connected(port) as client:
+        assert (await client.status(client.call(b"", headers={"grpc-timeout": "100m"})))[0] == "4"
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
 @pytest.mark.parametrize("missing", [":method", ":path"])
 async def test_a_call_without_method_or_path_is_no_error_of_the_server(
     missing: str, caplog: pytest.LogCaptureFixture
@@ -257,11 +275,9 @@ async def test_hostile_headers_end_neither_the_server_nor_another_call(
 )
 async def test_whoever_speaks_something_else_is_hung_up_on(data: bytes) -> None:
     async with served(ECHO) as (port, _), connected(port) as client:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(data)
-        async with asyncio.timeout(PATIENCE):
+        async with dialled(port) as (reader, writer), asyncio.timeout(PATIENCE):
+            writer.write(data)
             await reader.read()
-        writer.close()
         assert await client.status(client.call(b"one")) == ("0", "")
 
 

@@ -8,6 +8,7 @@ import gc
 import logging
 import socket
 import weakref
+from collections import Counter
 
 import pytest
 from grpclib.protocol import Stream
@@ -15,12 +16,13 @@ from h2 import events
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.exceptions import StreamClosedError
+from hpack import Encoder
 from pytest_django import Settings
 
-from a2a_project.grpc_server import Server
+from a2a_grpc.binding.call import GrpcCall
+from a2a_grpc.server import Server, connection
 from a2a_tasks import process_lifetime
-from a2a_tasks.bindings.grpc.call import GrpcCall
-from tests.support.grpc_server.client import HEADERS, PATIENCE, Client, connected, served
+from tests.support.grpc_server.client import HEADERS, PATIENCE, Client, connected, dialled, served
 
 FRAME = 16_384
 MIB = 1024 * 1024
@@ -166,17 +168,15 @@ class TestSignsOfLife:
     @pytest.fixture(autouse=True)
     def often(self, settings: Settings) -> None:
         """Look for them often."""
-        settings.A2A_KEEPALIVE_SECONDS = 0.3
+        settings.A2A_GRPC_PING_SECONDS = 0.3
 
     async def test_a_silent_connection_is_closed(self) -> None:
         async with served(MEASURE) as (port, server):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            async with asyncio.timeout(PATIENCE):
+            async with dialled(port) as (reader, _), asyncio.timeout(PATIENCE):
                 with pytest.raises(ConnectionResetError):
                     while await reader.read(65_536):
                         pass
                     raise ConnectionResetError  # closed is as good
-            writer.close()
             await gone(server)
 
     async def test_a_connection_that_never_reads_is_closed(self) -> None:
@@ -193,7 +193,7 @@ class TestSignsOfLife:
             assert not server.protocols
 
     async def test_one_that_answers_stays_without_a_call(self, settings: Settings) -> None:
-        settings.A2A_KEEPALIVE_SECONDS = 1.0  # client and server share an event loop
+        settings.A2A_GRPC_PING_SECONDS = 1.0  # client and server share an event loop
         async with served(MEASURE) as (port, _), connected(port) as client:
             while sum(isinstance(event, events.PingReceived) for event in client.came) < 2:
                 assert await client.more()
@@ -224,7 +224,10 @@ async def test_a_client_that_reads_nothing_does_not_keep_the_server_from_its_sto
         assert left.is_set()
 
 
-async def test_pings_to_a_client_that_reads_nothing_are_not_answered_without_end() -> None:
+async def test_pings_to_a_client_that_reads_nothing_are_not_answered_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "VOIDS", 100 * MIB)
     async with served(MEASURE) as (port, server), connected(port) as hostile:
         await hostile.until(events.SettingsAcknowledged)
         hostile.writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -267,8 +270,104 @@ async def test_a_client_may_take_back_many_calls() -> None:
         assert await client.status(client.call(b"one")) == ("0", "")
 
 
+def head(size: int, kind: int, flags: int = 0, stream: int = 0) -> bytes:
+    """The head of a frame (RFC 9113 §4.1)."""
+    return size.to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4)
+
+
+#: Frames that carry nothing, of every kind; those of stream 1 belong to a call that has begun.
+VOID = {
+    "empty DATA": head(0, 0, stream=1),
+    "padding": head(101, 0, flags=8, stream=1) + b"\x64" + bytes(100),
+    "PRIORITY": head(5, 2, stream=3) + bytes([0, 0, 0, 0, 15]),
+    "SETTINGS": head(0, 4),
+    "acknowledged SETTINGS": head(0, 4, flags=1),
+    "PING": head(8, 6) + bytes(8),
+    "an unknown kind": head(0, 0x77),
+}
+
+
+#: The rest of a GOAWAY, after the last stream (RFC 9113 §6.8).
+GOODBYE = ErrorCodes.ENHANCE_YOUR_CALM.to_bytes(4)
+
+
+async def calmed(hostile: Client, flood: bytes) -> bool:
+    """Whether the connection is ended for what it sends."""
+    hostile.writer.write(flood)
+    told = b""
+    async with asyncio.timeout(PATIENCE):
+        while data := await hostile.reader.read(65_536):
+            told += data
+    return GOODBYE in told
+
+
+@pytest.mark.parametrize("frame", VOID.values(), ids=VOID.keys())
+async def test_a_client_that_sends_too_many_frames_without_content_loses_its_connection(
+    frame: bytes,
+) -> None:
+    async with served(MEASURE) as (port, _), connected(port) as client, connected(port) as hostile:
+        hostile.call(end=False)
+        assert await calmed(hostile, frame * 3000)
+        assert await client.status(client.call(b"one")) == ("0", "")
+
+
+async def test_empty_continuations_of_heads_end_their_connection() -> None:
+    encoder, flood = Encoder(), b""
+    for stream in range(1, 200, 2):
+        block = encoder.encode(list(HEADERS.items()))
+        flood += head(len(block), 1, flags=1, stream=stream) + block
+        flood += head(0, 9, stream=stream) * 50 + head(0, 9, flags=4, stream=stream)
+    async with served(MEASURE) as (port, _), connected(port) as client, connected(port) as hostile:
+        assert await calmed(hostile, flood)
+        assert await client.status(client.call(b"one")) == ("0", "")
+
+
+@pytest.mark.parametrize("frame", VOID.values(), ids=VOID.keys())
+async def test_a_client_may_send_many_of_them(frame: bytes) -> None:
+    async with served(MEASURE) as (port, _), connected(port) as client:
+        client.call(end=False)
+        client.send(frame * 900)
+        assert await client.status(client.call(b"one")) == ("0", "")
+
+
+async def test_pings_after_data_do_not_count() -> None:
+    """As those of grpc-go and grpc-java, which measure the bandwidth."""
+    async with served(MEASURE) as (port, _), connected(port) as client:
+        stream = client.call(end=False)
+        for _ in range(1500):
+            client.h2.send_data(stream, b"\0\0\0\0\1x")
+            client.send()
+            await client.until(events.DataReceived, stream)
+            client.came.clear()
+            client.send(VOID["PING"])
+        assert await client.status(client.call(b"one")) == ("0", "")
+
+
+async def test_a_large_message_may_come_in_very_small_frames() -> None:
+    async with served(MEASURE) as (port, _), connected(port) as client:
+        stream = client.call(end=False)
+        client.send(head(5, 0, stream=1) + b"\0" + (10_000).to_bytes(4))
+        client.send((head(1, 0, stream=1) + b"x") * 9_999 + head(1, 0, flags=1, stream=1) + b"x")
+        assert await client.status(stream) == ("0", "")
+        assert client.answers(stream) == [b"10000"]
+
+
+async def test_a_call_may_end_with_an_empty_frame_however_many_there_are() -> None:
+    async with served(MEASURE) as (port, _), connected(port) as client:
+        for _ in range(30):
+            streams = []
+            for _ in range(50):
+                streams.append(client.call(b"one", end=False))
+                client.h2.end_stream(streams[-1])
+            client.send()
+            for stream in streams:
+                assert await client.status(stream) == ("0", "")
+            client.came.clear()
+
+
 async def test_a_flood_leaves_turns_of_the_loop_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    turn, received = 0, list[tuple[int, int]]()
+    monkeypatch.setattr(connection, "VOIDS", MIB)
+    turn, frames = 0, Counter[int]()
     receive_data, loop = H2Connection.receive_data, asyncio.get_running_loop()
 
     def count_turns() -> None:
@@ -278,17 +377,16 @@ async def test_a_flood_leaves_turns_of_the_loop_to_others(monkeypatch: pytest.Mo
 
     def note(h2: H2Connection, data: bytes) -> list[events.Event]:
         if not h2.config.client_side:
-            received.append((turn, len(data)))
+            frames[turn] += 1
         return receive_data(h2, data)
 
     monkeypatch.setattr(H2Connection, "receive_data", note)
     count_turns()
     async with served(MEASURE) as (port, _), connected(port) as hostile:
-        hostile.send((b"\0\0\0\4\1\0\0\0\0") * 60_000)  # acknowledged settings
+        hostile.send(VOID["acknowledged SETTINGS"] * 20_000)
         assert await hostile.status(hostile.call(b"one")) == ("0", "")
-    assert max(size for _, size in received) <= FRAME
-    turns = [when for when, _ in received]
-    assert len(set(turns)) == len(turns)
+    assert frames.total() > 20_000
+    assert max(frames.values()) <= 51  # the greeting, and 50 frames
 
 
 UNREADABLE = {
@@ -323,7 +421,7 @@ async def test_a_call_that_ends_without_an_answer_is_reset(
     async def nothing(*_: object) -> None:
         """Fail as grpclib does before it answers."""
 
-    monkeypatch.setattr("a2a_project.grpc_server.connection.request_handler", nothing)
+    monkeypatch.setattr("a2a_grpc.server.connection.request_handler", nothing)
     async with served(MEASURE) as (port, _), connected(port) as client:
         stream = client.call(b"one")
         await client.until(events.StreamReset, stream)

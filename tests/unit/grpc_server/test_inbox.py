@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from a2a_project.grpc_server.inbox import ByteQuota, Inbox
+from a2a_grpc.server.inbox import Inbox
+from a2a_tasks.bindings.byte_quota import ByteQuota
 
 
 def test_one_holder_gets_half_and_leaves_as_much_for_the_next() -> None:
@@ -34,7 +35,7 @@ def test_a_quota_within_another_is_a_holder_of_it() -> None:
 async def test_data_are_acknowledged_as_they_come_and_read_in_any_pieces() -> None:
     acknowledged: list[int] = []
     quota = ByteQuota(100)
-    inbox = Inbox(acknowledged.append, quota)
+    inbox = Inbox(acknowledged.append, quota, ByteQuota(0))
     reading = asyncio.create_task(inbox.read(4))
     inbox.add(b"abc", 10)
     inbox.add(b"", 0)
@@ -51,7 +52,7 @@ async def test_data_are_acknowledged_as_they_come_and_read_in_any_pieces() -> No
 @pytest.mark.parametrize("size", [0, 2])
 async def test_beyond_the_quota_all_is_dropped_and_what_comes_later(size: int) -> None:
     quota = ByteQuota(10)
-    inbox = Inbox(lambda _: None, quota)
+    inbox = Inbox(lambda _: None, quota, ByteQuota(0))
     inbox.add(b"a" * size, size)
     inbox.add(b"bcdefg", 6)
     inbox.add(b"h", 1)

@@ -11,17 +11,18 @@ import pytest
 from grpclib.health.v1.health_pb2 import HealthCheckRequest
 from pytest_django import Settings
 
-from a2a_project.grpc_server import Server
-from tests.support.grpc_server.client import PATIENCE, Client, connected
+from a2a_grpc.server import Server, make_server
+from a2a_project.operations import TABLE
+from tests.support.grpc_server.client import PATIENCE, Client, connected, dialled
 
 CHECK = {":path": "/grpc.health.v1.Health/Check"}
-LOG = "a2a_project.grpc_server"
+LOG = "a2a_grpc.server"
 
 
 @asynccontextmanager
 async def begun(host: str = "127.0.0.1") -> AsyncIterator[tuple[Server, int]]:
     """A server as the settings have it, and its port."""
-    server = Server()
+    server = make_server(TABLE)
     port = await server.listen(host, 0)
     try:
         yield server, port
@@ -44,10 +45,8 @@ async def gone(server: Server) -> None:
 
 async def turned_away(port: int) -> None:
     """One more connection is closed, whatever it would say."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    async with asyncio.timeout(PATIENCE):
+    async with dialled(port) as (reader, _), asyncio.timeout(PATIENCE):
         await reader.read()
-    writer.close()
 
 
 async def test_beyond_the_places_connections_are_closed_and_told_of_once_until_one_is_free(

@@ -276,7 +276,7 @@ class TestBase64:
     def test_loses_bits_that_mean_nothing(self) -> None:
         assert base64.b64decode(canonical_base64("QR==")) == b"A"
 
-    @rows("text", ["A", "AAAAA", "A A=", "AA\n==", "é", "A===A", "A*==", "AA=A"])
+    @rows("text", ["A", "AAAAA", "A A=", "AA\n==", "é", "A===A", "A*==", "AA=A", "AA===", "=" * 9])
     def test_is_nothing_else(self, text: str) -> None:
         with pytest.raises(ValueError, match="base64"):
             canonical_base64(text)

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_tasks.protocol.errors import InvalidParams, ParseError
-from a2a_tasks.protocol.jsontext import MAX_VALUES, NO_ID, Flawed, read, write
+from a2a_tasks.protocol.jsontext import (
+    MAX_ESCAPES,
+    MAX_MEMBERS,
+    MAX_VALUES,
+    NO_ID,
+    Flawed,
+    read,
+    write,
+)
 
 
 def depth(document: Any) -> int:
@@ -202,6 +210,31 @@ class TestTakenJSON:
             with pytest.raises(Flawed) as caught:
                 read(too_many)
             assert caught.value.violations == (("", "more than 100000 values"),)
+
+    @pytest.mark.parametrize("value", ["1", '":"', '"\\""'])
+    def test_has_no_object_with_so_many_members_that_its_reader_holds_the_process(
+        self, value: str
+    ) -> None:
+        def make(number: int) -> bytes:
+            return ("{" + ",".join(f'"{n}":{value}' for n in range(number)) + "}").encode()
+
+        assert len(read(make(MAX_MEMBERS))) == MAX_MEMBERS
+        with pytest.raises(Flawed) as caught:
+            read(make(MAX_MEMBERS + 1))
+        assert caught.value.violations == (("", "an object with more than 50000 members"),)
+
+    def test_may_have_more_members_in_many_objects(self) -> None:
+        row = '{"a":1,"b":2,"c":3}'
+        rows = read(f"[{','.join([row] * 20_000)}]".encode())
+        assert sum(map(len, rows)) > MAX_MEMBERS
+
+    @pytest.mark.parametrize("text", ["\n", '"', "\0", "\x85"])
+    def test_has_no_more_escapes_than_its_reader_cuts_in_time(self, text: str) -> None:
+        body = json.dumps([text * MAX_ESCAPES]).encode()
+        assert read(body) == [text * MAX_ESCAPES]
+        with pytest.raises(Flawed) as caught:
+            read(b'["\\t",' + body[1:])
+        assert caught.value.violations == (("", "more than 1000000 escapes"),)
 
     def test_may_say_as_much_in_strings_as_it_likes(self) -> None:
         text = ',[{"' * MAX_VALUES

@@ -240,3 +240,21 @@ class TestPathAndBody:
         path, body = {"id": "T"}, {"x": 1}
         rest.merge(path, body)
         assert (path, body) == ({"id": "T"}, {"x": 1})
+
+
+@pytest.mark.parametrize("colon", ["%3A", "%3a"])
+class TestAnEncodedColon:
+    @rows("verb, operation", [("cancel", "CancelTask"), ("subscribe", "SubscribeToTask")])
+    def test_begins_a_verb_where_the_id_with_it_cannot_be_meant(
+        self, colon: str, verb: str, operation: str
+    ) -> None:
+        for prefix in ([], ["acme"]):
+            routes = DIALECTS["v10"].rest.routes
+            found = rest.match(routes, "POST", [*prefix, "tasks", f"T{colon}{verb}"], tenants=True)
+            assert (found.operation, found.params["id"]) == (operation, "T")
+
+    def test_is_part_of_an_id_where_there_may_be_such_a_task(self, colon: str) -> None:
+        found = rest.match(DIALECTS["v10"].rest.routes, "GET", ["tasks", f"T{colon}cancel"])
+        assert (found.operation, found.params) == ("GetTask", {"id": "T:cancel"})
+        with pytest.raises(MethodNotAllowed):
+            rest.match(DIALECTS["v10"].rest.routes, "POST", ["tasks", f"T{colon}other"])

@@ -117,13 +117,13 @@ BROKEN = {
     "/closes-at-once": FaultKind.CLOSED,
     "/resets-at-once": FaultKind.CLOSED,
     "/closes-within-the-head": FaultKind.PROTOCOL,
-    "/interim-flood": FaultKind.TIMEOUT,
+    "/interim-flood": FaultKind.TOO_LARGE,
     "/switches-protocols": FaultKind.PROTOCOL,
 }
 
 
 #: Paths whose receivers are heard for as long as a delivery may take.
-ENDLESS = {"/endless-chunk-size", "/interim-flood"}
+ENDLESS = {"/endless-chunk-size"}
 POST_END = b'{"task":1}'
 ANSWERS = (
     b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",

@@ -206,6 +206,12 @@ class TestTheReceiversOwnSecrets:
         assert own_secrets(SECRET.text) == (SECRET,)
         assert own_secrets(f"{SECRET.text} {OTHER.text}") == (SECRET, OTHER)
 
+    def test_may_be_in_base64url(self) -> None:
+        raw = b"\xfb\xff\xfe" * 10
+        text = "whsec_" + base64.urlsafe_b64encode(raw).decode()
+        assert "-" in text
+        assert own_secrets(text) == (Secret(raw),)
+
     @pytest.mark.parametrize(
         "token",
         ["", "token", "whsec_short", PAIR.public.text, f"{SECRET.text} x", f"x {SECRET.text}"],

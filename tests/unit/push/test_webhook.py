@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -61,3 +62,46 @@ def test_what_would_change_a_request_is_named(said: dict[str, Any], member: str)
 @pytest.mark.parametrize("name", ["token", "credentials"])
 def test_a_tab_within_a_value_is_allowed(name: str) -> None:
     assert violations(**{name: "a\tb"}) == {}
+
+
+RAW = base64.b64encode(b"s" * 32).decode()
+
+
+@rows(
+    "token",
+    [
+        f"whsec_{RAW}",
+        f"whsec_{RAW.rstrip('=')}",
+        f"whsec_{RAW} whsec_{RAW}",
+        "whsec_" + base64.urlsafe_b64encode(b"\xff" * 24).decode(),
+        "an ordinary token, of wh and sec",
+    ],
+)
+def test_a_secret_or_an_ordinary_token_is_accepted(token: str) -> None:
+    assert violations(token=token) == {}
+
+
+@rows(
+    "token",
+    [
+        "whsec_" + base64.b64encode(b"s" * 16).decode(),
+        "whsec_" + base64.b64encode(b"s" * 96).decode(),
+        f"v1,whsec_{RAW}",
+        f"WHSEC_{RAW}",
+        f"whsec_{RAW} whsec_hush",
+        f"whsec_{RAW} word",
+        f"whsk_{RAW}",
+        f"whpk_{RAW}",
+        f"Whpk_{RAW}",
+    ],
+)
+def test_what_looks_like_a_secret_and_is_none_is_not_sent_as_a_token(token: str) -> None:
+    assert violations(token=token).keys() == {"token"}
+
+
+def test_a_secret_is_not_sent_as_credentials() -> None:
+    assert violations(credentials=f"whsec_{RAW}").keys() == {"authentication.credentials"}
+
+
+def test_a_secret_that_signs_is_no_header() -> None:
+    assert violations(headers={"X-Token": f"v1,whsec_{RAW}"}).keys() == {"headers"}

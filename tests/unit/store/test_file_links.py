@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from pytest_django import Settings
 
+from a2a_tasks.store import clock
 from a2a_tasks.store.file_links import MAX_LENGTH, is_signed, make_linker
 from tests.support.rows import rows
 
@@ -57,5 +57,5 @@ def test_it_opens_nothing_afterwards(
 ) -> None:
     end = int(signed["expires"])
     for at, is_open in ((end - 1, True), (end, False), (end + 1, False)):
-        monkeypatch.setattr(time, "time", lambda at=at: at)
+        monkeypatch.setattr(clock, "estimate", lambda at=at: at)
         assert is_signed(**signed, principal=ALICE) is is_open

@@ -13,7 +13,7 @@ from tests.campaigns.metrics.prometheus import RULES
 
 pytestmark = pytest.mark.checkout
 FOLDER = ROOT / "deploy" / "grafana"
-PAGE = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "telemetry.md").read_text(encoding="utf-8")
 METRICS = PAGE.partition("\n## Metrics\n")[2].partition("\n## ")[0]
 EXPLAINED = set(re.findall(r"^\| `(a2a_\w+)", METRICS, re.MULTILINE))
 

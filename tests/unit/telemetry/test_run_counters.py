@@ -13,8 +13,10 @@ def test_names_beyond_the_first_ones_are_summed(monkeypatch: pytest.MonkeyPatch)
     for names in ("_models", "_currencies"):
         monkeypatch.setattr(run_counters, names, set())
     for number in range(1000):
-        count_usage("spender", f"model-{number}", 2, 1, 0.25, f"C{number % 20:02}")
-    count_usage("spender", "model-0", 1, 1, None, "C00")
+        count_usage(
+            "spender", f"model-{number}", {"input": 2, "output": 1}, 0.25, f"C{number % 20:02}"
+        )
+    count_usage("spender", "model-0", {"input": 1, "output": 1}, None, "C00")
     left = 1000 - MAX_MODELS
     tokens, cost = (samples(f"a2a_{name}_total", agent="spender") for name in ("tokens", "cost"))
     assert len(tokens) == 2 * (MAX_MODELS + 1)

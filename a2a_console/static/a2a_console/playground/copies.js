@@ -1,4 +1,4 @@
-// Copies of a request: as a line for a shell, a program in Python, a line for gRPC. They contain no secrets.
+// Copies of a request: as a line for a shell, programs in Python and JavaScript, a line for gRPC. They contain no secrets.
 
 import { request, rpcOf } from "./dialects.js";
 import { unique } from "./dom.js";
@@ -132,6 +132,25 @@ function plain(sent) {
     ...(sent.text ? [`BODY = ${lit(fresh(sent))}`] : []),
     "",
     ...reading,
+    "",
+  ].join("\n");
+}
+
+/** The request as a module for Node, which needs no package. */
+export function javascript(sent) {
+  const secret = (value) => `${value.startsWith("Bearer ") ? '"Bearer " + ' : ""}process.env.${VARIABLE}`;
+  const headers = headersOf(sent, secret).map(([name, value]) => `    ${lit(name)}: ${name === sent.secretHeader ? value : lit(value)},`);
+  return [
+    `const answer = await fetch(${lit(sent.url)}, {`,
+    `  method: ${lit(sent.method)},`,
+    "  headers: {",
+    ...headers,
+    "  },",
+    ...(sent.text ? [`  body: JSON.stringify(${fresh(sent)}),`] : []),
+    "});",
+    ...(sent.streams
+      ? ["for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) process.stdout.write(piece);"]
+      : ["console.log(await answer.text());"]),
     "",
   ].join("\n");
 }

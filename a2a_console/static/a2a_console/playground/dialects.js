@@ -80,18 +80,17 @@ const PASCAL = {
   send: "SendMessage", stream: "SendStreamingMessage", get: "GetTask", cancel: "CancelTask",
   subscribe: "SubscribeToTask", list: "ListTasks",
 };
-const routes = (prefix, lists) => ({
+const routes = (prefix) => ({
   send: () => ["POST", `${prefix}/message:send`],
   stream: () => ["POST", `${prefix}/message:stream`],
   get: (task) => ["GET", `${prefix}/tasks/${encodeURIComponent(task)}`],
   cancel: (task) => ["POST", `${prefix}/tasks/${encodeURIComponent(task)}:cancel`],
   subscribe: (task) => ["POST", `${prefix}/tasks/${encodeURIComponent(task)}:subscribe`],
-  ...(lists ? { list: () => ["GET", `${prefix}/tasks`] } : {}),
 });
 
 /** The package up to 0.3, which the draft has, too: its streams of a task had another name. */
 const OLD_RPC = {
-  service: "a2a.v1.A2AService", rpcs: { ...PASCAL, subscribe: "TaskSubscription", list: undefined },
+  service: "a2a.v1.A2AService", rpcs: { ...PASCAL, subscribe: "TaskSubscription" },
   send: (input) => proto(input), nameOf: (task) => ({ name: `tasks/${task}` }),
 };
 
@@ -108,22 +107,22 @@ const OLD_RPC = {
  */
 export const DIALECTS = [
   {
-    code: "v10", name: "1.0", mount: "a2a/1.0", version: "1.0", methods: PASCAL, routes: routes("", true),
+    code: "v10", name: "1.0", mount: "a2a/1.0", version: "1.0", methods: PASCAL, routes: routes(""),
     send: current, restSend: current,
     grpc: { service: "lf.a2a.v1.A2AService", rpcs: PASCAL, send: current, nameOf: (task) => ({ id: task }) },
   },
   {
-    code: "dr", name: "1.0 draft", mount: "a2a/1.0-draft", version: "1.0", methods: PASCAL, routes: routes("/v1", true),
+    code: "dr", name: "1.0 draft", mount: "a2a/1.0-draft", version: "1.0", methods: PASCAL, routes: routes("/v1"),
     send: draft, restSend: draft, nested: true, 
     grpc: { ...OLD_RPC, rpcs: PASCAL, send: (input) => proto(input, rpcParts) },
   },
   {
-    code: "v03", name: "0.3", mount: "a2a/0.3", version: "0.3", methods: { ...SLASHED, list: "tasks/list" },
-    routes: routes("/v1", true), send: textual, restSend: proto, restReads: { nested: true, doubled: true },
+    code: "v03", name: "0.3", mount: "a2a/0.3", version: "0.3", methods: SLASHED,
+    routes: routes("/v1"), send: textual, restSend: proto, restReads: { nested: true, doubled: true },
     grpc: OLD_RPC,
   },
   {
-    code: "v02", name: "0.2", mount: "a2a/0.2", version: "0.2", methods: SLASHED, routes: routes("/v1", false),
+    code: "v02", name: "0.2", mount: "a2a/0.2", version: "0.2", methods: SLASHED, routes: routes("/v1"),
     send: textual, restSend: proto, restReads: { nested: true, doubled: true }, grpc: OLD_RPC,
   },
   {
@@ -155,8 +154,7 @@ export function rpcOf({ grpc }, operation, input) {
   const name = grpc?.rpcs[operation];
   if (!name) return null;
   const sends = operation === "send" || operation === "stream";
-  const body = sends ? grpc.send(input) : operation === "list" ? { pageSize: 20 } : grpc.nameOf(input.task);
-  return { path: `${grpc.service}/${name}`, body };
+  return { path: `${grpc.service}/${name}`, body: sends ? grpc.send(input) : grpc.nameOf(input.task) };
 }
 
 let lastId = 0;
@@ -189,5 +187,5 @@ function restful(dialect, common) {
 
 function parameters(send, operation, input) {
   if (operation === "send" || operation === "stream") return send(input);
-  return operation === "list" ? { pageSize: 20 } : { id: input.task };
+  return operation === "list" ? { pageSize: 30, historyLength: 10 } : { id: input.task };
 }

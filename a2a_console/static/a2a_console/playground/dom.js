@@ -18,6 +18,16 @@ export function options(select, pairs, chosen) {
   select.replaceChildren(...pairs.map(([value, text]) => make("option", { value, selected: value === chosen }, text)));
 }
 
+/** A text that is shown when its title is opened. */
+export const folded = (title, text) => make("details", {}, make("summary", {}, title), make("pre", { tabindex: 0, "aria-label": title }, text));
+
+/** Do something at the next frame of the screen, or soon, in a tab that is hidden and has none. */
+export function soon(work) {
+  const once = () => { clearTimeout(timer); cancelAnimationFrame(frame); work(); };
+  const timer = setTimeout(once, 250);
+  const frame = requestAnimationFrame(once);
+}
+
 /** A unique id. */
 export const unique = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 

@@ -1,6 +1,6 @@
 // A webhook of this page: the host sends notifications to an address of its own, which this page reads, verifies and shows.
 
-import { make, pretty } from "./dom.js";
+import { folded, make, pretty } from "./dom.js";
 
 const EVERY = 1500;
 const TOLERANCE = 300;
@@ -67,7 +67,7 @@ export class Hook {
     const headers = Object.entries(one.headers).map(([name, value]) => `${name}: ${name.includes("token") || name === "authorization" ? "••••" : value}`);
     return make("li", { class: "pg-exchange" },
       make("p", { class: "pg-line" }, make("strong", {}, one.headers["webhook-id"] ?? "no webhook-id"), " ", make("span", { class: kind }, words)),
-      make("details", {}, make("summary", {}, "Headers"), make("pre", { tabindex: 0, "aria-label": "Headers" }, headers.join("\n"))),
+      folded("Headers", headers.join("\n")),
       make("pre", { tabindex: 0, "aria-label": "Body of the notification" }, pretty(one.body)));
   }
 }

@@ -1,26 +1,33 @@
-// The playground: the choice of agent and dialect, and the conversation. The rest of the page needs no script.
+// The playground: the choice of agent and dialect, and the chat. The rest of the page needs no script.
 
-import { curl, grpcurl, hasRpc, python } from "./copies.js";
-import { DIALECTS, findDialect, GRPC, has, HTTP_JSON, JSON_RPC, request } from "./dialects.js";
-import { byId, make, options, unique } from "./dom.js";
+import { Chats } from "./chats.js";
+import { compare } from "./compare.js";
+import { curl, grpcurl, hasRpc, javascript, python } from "./copies.js";
+import { DIALECTS, findDialect, GRPC, HTTP_JSON, JSON_RPC, request } from "./dialects.js";
+import { byId, make, options, pretty, unique } from "./dom.js";
 import { Form } from "./form.js";
 import { Frames } from "./frames.js";
 import { Hook, secret } from "./hooks.js";
-import { formatOf, read } from "./reading.js";
-import { remember, Tasks } from "./tasks.js";
-import { Talk } from "./talk.js";
-import { Answer, mine, past, describe } from "./view.js";
+import { ENDED, formatOf, read, USAGE } from "./reading.js";
+import { Talk, UNSEEN } from "./talk.js";
+import { Answer, describe, mine } from "./view.js";
 import { ask, Fault } from "./wire.js";
 
-const LONGEST = 300; // characters of an answer in the status line
+const LONGEST = 300; // characters of an answer that is read out
+const MOST_EARLIER = 10; // tasks of a chat that are shown
 const KEPT = "a2a-playground-credential";
 const place = byId("playground");
 const BINDINGS = { [JSON_RPC]: "JSON-RPC", [HTTP_JSON]: "HTTP+JSON", [GRPC]: "gRPC (not from a browser)" };
+const ASKS = new Set(["input-required", "auth-required"]);
+/** The settings in the address of the page, each with the value that is left out. */
+const SETTINGS = [["version", "pg-dialect", "v10"], ["binding", "pg-binding", JSON_RPC], ["response", "pg-mode", "stream"]];
 
 let cards = []; // of all agents, as 1.0 has them, each with its slug
-let loading = 0; // requests for them under way; their answers begin a new conversation
+let loading = 0; // requests for them under way; their answers begin a new chat
 let talk = null;
 let answer = null;
+let coming = []; // of a task that is read again: the user's messages that its events have not reached
+let offered = ""; // as the first message
 let hook = null;
 let files = [];
 const form = new Form(byId("pg-form"));
@@ -30,6 +37,7 @@ const ready = () => !loading && chosen() !== undefined;
 const chosenDialect = () => findDialect(byId("pg-dialect").value);
 const binding = () => byId("pg-binding").value;
 const announce = (text) => { byId("pg-says").textContent = text; };
+const declared = () => (chosen()?.capabilities?.extensions ?? []).map((one) => one.uri);
 
 // Credentials
 
@@ -52,10 +60,8 @@ function credentials() {
   return name ? { [name]: name === "Authorization" ? `Bearer ${value}` : value } : {};
 }
 
-function headers() {
-  const required = (chosen()?.capabilities?.extensions ?? []).filter((one) => one.required).map((one) => one.uri);
-  return { ...credentials(), ...(required.length ? { "A2A-Extensions": required.join(", ") } : {}) };
-}
+/** Credentials, and all extensions that the card declares: the page shows what they tell. */
+const headers = () => ({ ...credentials(), ...(declared().length ? { "A2A-Extensions": declared().join(", ") } : {}) });
 
 function keep() {
   const kept = JSON.stringify([byId("pg-kind").value, byId("pg-secret").value]);
@@ -75,11 +81,28 @@ function recall() {
 async function loadAgents() {
   const [answered, found] = await fetchAgents();
   cards = found.map((card) => ({ ...card, slug: slugOf(card) })).filter((card) => card.slug);
-  const named = new URLSearchParams(location.search).get("agent");
-  const first = byId("pg-agent").value || cards.find((card) => card.slug === named)?.slug || document.querySelector("article")?.id;
-  options(byId("pg-agent"), cards.map((card) => [card.slug, card.name]), first);
+  await arrive();
+  if (!answered.ok) announce(`The host shows no agents: ${answered.status}. Credentials may be needed.`);
+}
+
+/** Show what the address of the page names: agent, settings, task. */
+async function arrive() {
+  const asked = new URLSearchParams(location.search);
+  const wanted = [asked.get("agent"), byId("pg-agent").value, document.querySelector("article")?.id];
+  options(byId("pg-agent"), cards.map((card) => [card.slug, card.name]), wanted.find((slug) => cards.some((card) => card.slug === slug)));
+  for (const [name, id, usual] of SETTINGS) byId(id).value = asked.get(name) ?? usual;
   showAgent();
-  announce(answered.ok ? "" : `The host shows no agents: ${answered.status}. Credentials may be needed.`);
+  const task = asked.get("task");
+  if (task && ready()) await open(chats.find(task) ?? { agent: chosen().slug, tasks: [task] });
+}
+
+/** Put agent, settings and task into the address; `anew`: as another page of the history. */
+function address(task, anew = false) {
+  const said = new URLSearchParams({ agent: byId("pg-agent").value });
+  for (const [name, id, usual] of SETTINGS) if (byId(id).value !== usual) said.set(name, byId(id).value);
+  if (task) said.set("task", task);
+  const there = `${location.pathname}?${said}`;
+  if (there !== location.pathname + location.search) history[anew ? "pushState" : "replaceState"](null, "", there);
 }
 
 async function fetchAgents() {
@@ -107,6 +130,9 @@ function showAgent() {
   const examples = (card?.skills ?? []).flatMap((skill) => skill.examples ?? []).slice(0, 8);
   byId("pg-examples").replaceChildren(...examples.map((text) =>
     make("button", { type: "button", class: "pg-small", click: () => { byId("pg-text").value = text; byId("pg-text").focus(); grpcLine(); } }, text)));
+  const newcomer = chats.none && examples.length > 0;
+  if (newcomer && ["", offered].includes(byId("pg-text").value)) byId("pg-text").value = offered = examples[0];
+  byId("pg-first").textContent = newcomer ? `Press Enter to send “${examples[0]}” to ${card.name}, or write something else.` : `Write to ${card?.name ?? "an agent"}, or pick an example.`;
   const pushes = Boolean(card?.capabilities?.pushNotifications);
   byId("pg-webhook").hidden = !pushes;
   if (!pushes && byId("pg-hook-on").checked) { // the host would refuse every message, and the switch is hidden
@@ -114,6 +140,19 @@ function showAgent() {
     switchHook();
   }
   showDialect();
+  listTasks();
+}
+
+/** Take over the tasks that the host lists for this caller, if it does. This is no part of the talk, so it is not on the wire. */
+async function listTasks() {
+  const [agent, dialect] = [chosen()?.slug, DIALECTS[0]];
+  if (!agent) return;
+  try {
+    const found = await ask(url(dialect), request(dialect, JSON_RPC, "list", {}), { headers: headers(), watch: UNSEEN });
+    chats.list(agent, read(found, formatOf(dialect, false)).tasks, !found.nextPageToken);
+  } catch {
+    // It lists none for this caller.
+  }
 }
 
 function showDialect() {
@@ -136,32 +175,41 @@ function grpcLine() {
   const about = { dialect: chosenDialect(), operation, input, secretHeader: secretHeader(), grpc: grpcWay() };
   byId("pg-grpc-line").textContent = grpcurl({ ...about, headers: { ...version, ...headers() } });
   byId("pg-grpc-note").textContent = [
-    about.grpc.address ? "" : "gRPC is off on this host: its operator sets A2A_GRPC_PORT.",
+    about.grpc.address ? "" : "The card names no address of gRPC: its operator sets A2A_GRPC_URL.",
     files.length ? "Files are not in it: send the message by another binding, and copy that request as grpcurl." : "",
   ].join(" ").trim();
 }
 
-/** The gRPC address in the card; without TLS if this page has none. */
+/** The gRPC address in the card, which names its scheme. */
 function grpcWay() {
   const way = (chosen()?.supportedInterfaces ?? []).find((one) => one.protocolBinding === GRPC);
-  return { agent: chosen()?.slug ?? "", address: way?.url ?? "", plain: location.protocol === "http:" };
+  const [scheme, address] = (way?.url ?? `${location.protocol}//`).split("//");
+  return { agent: chosen()?.slug ?? "", address, plain: scheme === "http:" };
 }
 
-// Conversation
+// The chat
 
-const url = () => new URL(`agents/${chosen()?.slug}/${chosenDialect().mount}`, location.href).href;
+const url = (dialect = chosenDialect()) => new URL(`agents/${chosen()?.slug}/${dialect.mount}`, location.href).href;
 
-/** A new conversation, with what is chosen now. */
+/** A new chat, with what is chosen now. */
 function begin() {
   talk?.leave();
-  [talk, answer] = [null, null];
+  answer?.busy(false);
+  [talk, answer, coming] = [null, null, []];
   byId("pg-turns").replaceChildren();
   form.show(null);
   linked("");
   showTask("", "");
   announce("");
   grpcLine();
-  tasks.offer(chosen(), chosenDialect(), binding());
+  byId("pg-way").textContent = [chosenDialect().name, BINDINGS[binding()], byId("pg-mode").value === "stream" ? "streaming" : "blocking"].join(" · ");
+  chats.draw("");
+}
+
+function beginAnew() {
+  begin();
+  address("", true);
+  byId("pg-text").focus();
 }
 
 function way() {
@@ -179,14 +227,18 @@ function watched(fixed) {
 
 const show = {
   event(event) {
+    if (coming.length && ASKS.has(answer.state) && event.state && !ASKS.has(event.state)) addTurn(coming.shift());
     answer.take(event);
+    if (event.state) {
+      showForm(event);
+      announce(`${chosen().name} ${describe(event.state)}`);
+    }
     rememberTask();
-    if (event.state) { showForm(event); showTask(talk.task, event.state); announce(`${chosen().name} ${describe(event.state)}`); }
-    else if (event.id) showTask(talk.task, talk.state);
+    showTask(talk.task, talk.state);
   },
-  cut(milliseconds) {
-    linked("connection lost");
-    announce(`The connection was lost. It is tried again in ${Math.ceil(milliseconds / 1000)} s, from where it was.`);
+  cut(times) {
+    linked(`connection lost, trying again (${times}) …`);
+    if (times === 1) announce("The connection was lost. It is tried again, from where it was.");
   },
   joined() {
     if (!byId("pg-link").hidden) announce("Connected again.");
@@ -194,17 +246,33 @@ const show = {
   },
 };
 
-/** Offer the fields of a question, for as long as it waits. */
-function showForm({ state, words }) {
-  form.show(state === "input-required" ? words.find((one) => "form" in one)?.form ?? null : null);
+/** Add a message of the user's, if there is one, and the answer to it. */
+function addTurn(message) {
+  answer?.busy(false);
+  answer = new Answer(chosen().name, answer);
+  byId("pg-turns").append(...(message ? [mine(message, () => editAgain(message))] : []), answer.node);
 }
 
-/** Remember a task whose id has become known. */
+/** Begin a new chat with a message that was sent before, to be edited. */
+function editAgain({ text, words, given = [] }) {
+  beginAnew();
+  byId("pg-text").value = text ?? words.find((one) => "text" in one)?.text ?? "";
+  attach(given);
+}
+
+/** Offer the fields of a question, for as long as it waits. */
+function showForm({ state, words }) {
+  const calls = words.flatMap((one) => (Array.isArray(one.data?.calls) ? one.data.calls : [])).filter((one) => one?.id !== undefined);
+  form.show(state === "input-required" ? words.find((one) => "form" in one)?.form ?? null : null, calls);
+}
+
+/** Remember a task whose id or state has become known. */
 function rememberTask() {
-  if (!talk.task || talk.shown === talk.task) return;
-  talk.shown = talk.task;
-  remember(talk.task, { agent: chosen().slug });
-  const late = hook && chosenDialect().setWebhook;
+  if (!talk.task || talk.shown === talk.task + talk.state) return;
+  const late = hook && chosenDialect().setWebhook && !talk.shown?.startsWith(talk.task);
+  talk.shown = talk.task + talk.state;
+  chats.note({ task: talk.task, context: talk.context, agent: chosen().slug, title: talk.title, state: talk.state });
+  address(talk.task);
   if (late) talk.setWebhook(hook.given).catch((fault) => refused(answer, fault));
 }
 
@@ -215,20 +283,25 @@ function linked(text) {
 
 function showTask(task, state) {
   byId("pg-task").textContent = task ? `Task ${task}: ${state || "sent"}` : "";
-  byId("pg-cancel").disabled = !task || ["", "completed", "failed", "canceled", "rejected", "answered"].includes(state);
+  byId("pg-cancel").hidden = !task || state === "answered" || ENDED.has(state);
+  const there = byId("pg-console");
+  there.hidden = !task || !place.dataset.console;
+  if (!there.hidden) there.href = `${place.dataset.console}t/${encodeURIComponent(task)}`;
 }
 
 async function send(event) {
   event.preventDefault();
   const text = byId("pg-text").value;
-  const data = form.answer(text || files.length);
-  if ((!text && !files.length && data === undefined) || binding() === GRPC || !ready()) return;
+  const others = Boolean(text || files.length);
+  const data = form.answer(others);
+  if (binding() === GRPC || !ready() || ((data !== undefined || !others) && form.check())) return;
+  if (!others && data === undefined) return;
+  const message = { text, data, files: await Promise.all(files.map(readFile)), given: files };
   talk ??= new Talk(way(), show);
   talk.continuing = talk.goesOn;
-  answer = new Answer(chosen().name);
-  const message = { text, data, files: await Promise.all(files.map(readFile)) };
-  byId("pg-turns").append(mine(message), answer.node);
-  byId("pg-text").value = "";
+  talk.title ??= (text || files[0]?.name || "").slice(0, 80);
+  [coming, byId("pg-text").value] = [[], ""];
+  addTurn(message);
   attach([]);
   const fault = await attempt(talk, () => talk.send({ ...message, webhook: hook?.given }));
   if (!fault) return;
@@ -243,20 +316,39 @@ function violations(error) {
   return Object.values(error).flatMap(violations);
 }
 
-/** Run a step of a conversation and show its result. Returns the refusal; null: there was none. */
+/** Run a step of a chat, show its result, and wait with it if the task does. Returns the refusal; null: there was none. */
 async function attempt(own, act) {
-  const shown = answer;
-  shown.node.setAttribute("aria-busy", "true");
+  const first = answer;
+  first.busy(true);
   try {
     await act();
-    if (own === talk) announce(sentence(own.state, shown.text));
+    if (own !== talk) return null;
+    announce(sentence(own.state, answer.text));
+    await showUsage(own);
+    if (ASKS.has(own.state)) waitFor(own);
     return null;
   } catch (fault) {
-    if (fault.name === "AbortError") return null;
-    refused(shown, fault);
+    if (fault.name === "AbortError" || own !== talk) return null;
+    refused(answer, fault);
     return fault;
   } finally {
-    shown.node.removeAttribute("aria-busy");
+    first.busy(false);
+  }
+}
+
+/** Ask for the usage of models, which streams do not tell. */
+async function showUsage(own) {
+  if (!own.task || !ENDED.has(own.state) || !declared().includes(USAGE)) return;
+  answer.take({ kind: "usage", words: [], usage: (await own.read(own.task)).usage });
+}
+
+/** Show the chat anew when somebody else has answered its question. */
+async function waitFor(own) {
+  try {
+    await own.wait();
+    if (own === talk) await open(chats.find(own.task));
+  } catch {
+    // The user did, or left.
   }
 }
 
@@ -267,7 +359,7 @@ function sentence(state, text) {
 }
 
 function refused(shown, fault) {
-  const text = fault instanceof Fault ? `The host refused: ${fault.message}` : `It cannot go on: ${fault.message}`;
+  const text = fault instanceof Fault ? `Refused: ${fault.message}` : `It cannot go on: ${fault.message}`;
   const details = fault.error ? make("pre", { tabindex: 0, "aria-label": "The refusal" }, JSON.stringify(fault.error, null, 2)) : null;
   shown?.node.append(make("div", { class: "pg-refused" }, make("p", {}, text), details, advice(fault)));
   announce(text);
@@ -292,21 +384,47 @@ async function cancel() {
   }
 }
 
-/** Open a task again, and follow it if it has not ended. */
-async function look(id) {
+/** Show a chat, and follow its last task. */
+async function open({ agent, tasks }) {
+  if (!cards.some((card) => card.slug === agent)) return linked(`The agent ${agent} is not here.`);
+  if (agent !== byId("pg-agent").value) {
+    byId("pg-agent").value = agent;
+    showAgent();
+  }
   begin();
-  talk = new Talk(way(), {
-    ...show,
-    event(event) {
-      if (event.kind === "task" && event.history.length) {
-        byId("pg-turns").replaceChildren(...event.history.map((one) => past(one, chosen().name)), answer.node);
-      }
-      show.event(event);
-    },
-  });
-  answer = new Answer(chosen().name);
-  byId("pg-turns").append(answer.node);
-  await attempt(talk, () => talk.attach(id));
+  const [last, own] = [tasks.at(-1), new Talk(way(), show)];
+  talk = own;
+  own.title = chats.find(last)?.title;
+  address(last, true);
+  chats.draw(last);
+  for (const id of tasks.slice(-MOST_EARLIER, -1)) {
+    const earlier = await own.read(id).catch(() => null); // it may have been removed
+    if (own !== talk) return;
+    if (!earlier) continue;
+    showHistory(earlier.history);
+    answer.take(earlier);
+  }
+  addTurn(null);
+  own.show = { ...show, event: (event) => { if (event.kind === "task" && event.history.length) retell(event); show.event(event); } };
+  await attempt(own, () => own.attach(last));
+  if (own === talk) answer.node.before(...coming.splice(0).map((message) => mine(message, () => editAgain(message))));
+}
+
+/** Begin with the first message of a task whose events come again, or show all messages. */
+function retell({ history }) {
+  talk.title ||= history.find((one) => one.mine)?.words.find((one) => "text" in one)?.text.slice(0, 80);
+  answer.node.remove();
+  if (!talk.replays) return showHistory(history);
+  coming = history.filter((one) => one.mine);
+  return addTurn(coming.shift());
+}
+
+function showHistory(history) {
+  for (const one of history) {
+    if (one.mine) addTurn(one);
+    else answer?.take({ kind: "message", words: one.words });
+  }
+  if (!history.length) addTurn(null);
 }
 
 // Files
@@ -372,34 +490,42 @@ async function copied(text, what) {
   }
 }
 
-const frames = new Frames(byId("pg-frames"), [
+const frames = new Frames(byId("pg-frames"), byId("pg-total"), [
   ["Copy as curl", (sent) => copied(curl(sent), "a line for a shell")],
   ["Copy as Python", (sent) => copied(python(sent), "a program in Python")],
+  ["Copy as JavaScript", (sent) => copied(javascript(sent), "a program in JavaScript")],
   ["Copy as grpcurl", (sent) => copied(grpcurl(sent), "a line for gRPC"), hasRpc],
+  ["Compare versions", (sent) => compare(sent, talk?.task, readAs)],
 ]);
 
-const tasks = new Tasks(byId("pg-tasks"), {
-  look,
-  async list() {
-    const one = way();
-    const listing = request(one.dialect, one.binding, "list", {});
-    const answered = await ask(one.url, listing, { headers: headers(), watch: one.watch() });
-    return read(answered, formatOf(one.dialect, one.binding === HTTP_JSON)).tasks;
-  },
-  can: () => has(chosenDialect(), "list") && binding() !== GRPC,
-});
+/** The text of a task in another version. */
+async function readAs(dialect, way, task) {
+  try {
+    return pretty(JSON.stringify(await ask(url(dialect), request(dialect, way, "get", { task }), { headers: headers(), watch: UNSEEN })));
+  } catch (fault) {
+    return `It cannot be read: ${fault.message}`;
+  }
+}
+
+const chats = new Chats(byId("pg-list"), open);
 
 function listen() {
-  byId("pg-agent").addEventListener("change", showAgent);
-  byId("pg-dialect").addEventListener("change", showDialect);
-  for (const id of ["pg-binding", "pg-mode", "pg-new"]) byId(id).addEventListener(id === "pg-new" ? "click" : "change", begin);
+  byId("pg-agent").addEventListener("change", () => { showAgent(); address("", true); });
+  byId("pg-dialect").addEventListener("change", () => { showDialect(); address("", true); });
+  for (const id of ["pg-binding", "pg-mode"]) byId(id).addEventListener("change", () => { begin(); address("", true); });
+  byId("pg-new").addEventListener("click", beginAnew);
+  addEventListener("popstate", arrive);
+  addEventListener("storage", () => chats.reload());
   for (const id of ["pg-kind", "pg-secret"]) byId(id).addEventListener("change", () => { keep(); loadAgents(); });
   byId("pg-keep").addEventListener("change", keep);
   byId("pg-settings").addEventListener("submit", (event) => event.preventDefault());
   byId("pg-say").addEventListener("submit", send);
   byId("pg-text").addEventListener("input", grpcLine);
+  byId("pg-text").addEventListener("focus", ({ target }) => { if (target.value === offered) target.select(); });
   byId("pg-text").addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("pg-say").requestSubmit();
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    byId("pg-say").requestSubmit();
   });
   byId("pg-choose").addEventListener("change", (event) => { attach([...files, ...event.target.files]); event.target.value = ""; });
   byId("pg-cancel").addEventListener("click", cancel);
@@ -409,8 +535,12 @@ function listen() {
 }
 
 options(byId("pg-dialect"), DIALECTS.map((one) => [one.code, one.name]), "v10");
+options(byId("pg-binding"), Object.entries(BINDINGS), JSON_RPC);
 recall();
 listen();
 place.hidden = false;
 byId("agents").open = false; // it was for those without scripts
+const wide = matchMedia("(min-width: 60rem)").matches;
+byId("pg-chats").open = wide;
 await loadAgents();
+if (wide) byId("pg-text").focus();

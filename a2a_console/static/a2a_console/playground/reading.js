@@ -1,6 +1,6 @@
 // The answers of a host, in any dialect, in one form:
 //   {kind: "task", id, context, state, words, artifacts, history}     words: parts of the status message
-//   {kind: "status", id, context, state, words}
+//   {kind: "status", id, context, state, at, words}
 //   {kind: "artifact", id, context, artifact: {id, name, parts}, append, last}
 //   {kind: "message", id, context, words}
 //   {kind: "tasks", tasks}
@@ -33,6 +33,20 @@ export function read(value, format) {
   return value.status ? task(value, format) : null;
 }
 
+/** The extension that tells the usage of models. */
+export const USAGE = "urn:a2a-host:extensions:usage:1";
+
+/** The usage of models as a line; "" without one. */
+const usageOf = (models) => Object.entries(models ?? {}).map(([name, one]) =>
+  [name, one?.inputTokens && `${one.inputTokens} tokens in`, one?.outputTokens && `${one.outputTokens} out`, one?.cost && `${one.cost} ${one.currency}`].filter(Boolean).join(" · ")).join("; ");
+
+/** The call of a tool {id, name, args}, or its result {id, content, error}, that a status tells; undefined: none. */
+export function callOf(words) {
+  const { toolCall: call, toolResult: result } = (words.length === 1 && words[0].data) || {};
+  if (typeof call?.name === "string") return { id: String(call.id), name: call.name, args: call.arguments };
+  return result && "content" in result ? { id: String(result.id), content: result.content, error: result.error } : undefined;
+}
+
 const partsOf = (message, format) => (message?.parts ?? message?.content ?? []).map((one) => part(one, format));
 
 const task = (value, format) => ({
@@ -42,6 +56,7 @@ const task = (value, format) => ({
   state: stateOf(value.status),
   at: value.status?.timestamp ?? "",
   words: partsOf(value.status?.message, format),
+  usage: usageOf(value.metadata?.[USAGE]),
   artifacts: (value.artifacts ?? []).map((one) => artifact(one, format)),
   history: (value.history ?? []).map((one) => ({
     mine: String(one.role).toLowerCase().endsWith("user"), words: partsOf(one, format),
@@ -53,6 +68,7 @@ const status = (value, format) => ({
   id: value.taskId ?? value.id,
   context: value.contextId ?? value.sessionId ?? "",
   state: stateOf(value.status),
+  at: value.status?.timestamp ?? "",
   words: partsOf(value.status?.message, format),
 });
 

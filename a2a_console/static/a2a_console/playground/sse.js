@@ -1,19 +1,25 @@
 // Server-sent events of a fetch (WHATWG HTML, section 9.2): EventSource can neither POST nor send headers.
 
 /**
- * The frames of a body as they come: {id, event, data, comment, raw}; `data` is null for comments alone.
+ * The frames of a body as they come: {id, event, data, comment}; `data` is null for comments alone.
  * Ends with the body; throws what the body throws when its connection is cut. What was not finished is not given.
  */
 export async function* frames(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let [held, parts] = ["", []]; // of a frame that is not complete: the line ends at its end, and what is before
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      const blocks = (rest + value).replaceAll("\r\n", "\n").split("\n\n");
-      rest = blocks.pop();
-      for (const block of blocks) if (block) yield frame(block);
+      const blocks = (held + value).replaceAll("\r\n", "\n").split("\n\n");
+      const last = blocks.pop();
+      for (const block of blocks) {
+        const raw = [...parts, block].join("");
+        parts = [];
+        if (raw) yield frame(raw);
+      }
+      [held] = /[\r\n]*$/.exec(last.slice(-2));
+      parts.push(last.slice(0, last.length - held.length));
     }
   } finally {
     reader.cancel().catch(() => {}); // the connection is not needed any more
@@ -21,7 +27,7 @@ export async function* frames(body) {
 }
 
 function frame(raw) {
-  const found = { id: null, event: "message", data: null, comment: "", raw };
+  const found = { id: null, event: "message", data: null, comment: "" };
   for (const line of raw.split("\n")) {
     const [name, value] = field(line);
     if (name === "") found.comment = value;

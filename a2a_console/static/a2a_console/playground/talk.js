@@ -8,6 +8,9 @@ import { ask, Cut, listen } from "./wire.js";
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 4000;
 const POLL = 1000;
+const WATCH = 2000;
+/** A watcher of what is no part of the talk. */
+export const UNSEEN = { sent() {}, answered() {}, got() {}, ended() {} };
 
 /** Until the time is over, the browser is online again, or the signal says to stop (then it throws). */
 function paused(milliseconds, signal) {
@@ -21,10 +24,13 @@ function paused(milliseconds, signal) {
 }
 
 /**
- * `way`: {url, dialect, binding, streams, headers(), watch()}; calls of `show`: event(event), cut(milliseconds), joined().
+ * `way`: {url, dialect, binding, streams, headers(), watch()}; calls of `show`: event(event), cut(times), joined().
  */
 export class Talk {
   #stop = new AbortController();
+  #at = ""; // of the last state,
+  #until = ""; // and of the one up to which events are read again,
+  #ended = ""; // and its state, if nothing follows it
 
   constructor(way, show) {
     this.way = way;
@@ -47,21 +53,42 @@ export class Talk {
     if (!this.goesOn) this.task = naming() ?? "";
     this.context ||= naming() ?? "";
     const input = { id: unique(), text, data, files, webhook, task: this.task, context: this.context, wait: true };
-    this.state = "";
+    this.state = this.#until = this.#ended = "";
     await this.#follow(request(dialect, binding, streams ? "stream" : "send", input), null);
   }
 
-  /** Follow an existing task from its present state. Throws Fault. */
+  /**
+   * Follow an existing task: show it as it is, and then, where the dialect has that, all its events from the first, which
+   * say more: tools, progress, pieces. Throws Fault.
+   */
   async attach(task) {
     this.#only();
     this.task = task;
     this.state = "";
     await this.#once("get");
-    if (this.#over()) return;
-    // Streams of the older dialects do not begin with the task: they are read again from the first event.
-    const beginning = this.way.dialect.namesTask ? "0" : null;
-    if (beginning !== null && this.#subscribes()) this.show.event({ kind: "again" });
-    await this.#follow(this.#next(null, beginning), beginning);
+    if (!this.replays) return this.#over() ? undefined : this.#follow(this.#next(null, null), null);
+    this.#ended = ENDED.has(this.state) ? this.state : "";
+    [this.#until, this.#at, this.state] = [this.#at, "", ""];
+    this.show.event({ kind: "again" });
+    return this.#follow(this.#next(null, "0"), "0");
+  }
+
+  /** Return a task as it is. Throws Fault. */
+  async read(task, watch = this.way.watch()) {
+    const { dialect, binding, url } = this.way;
+    const answer = await ask(url, request(dialect, binding, "get", { task }), { ...this.#options(), watch });
+    return read(answer, formatOf(dialect, binding === "HTTP+JSON"));
+  }
+
+  /** Return when a task that waits for an answer no longer does: somebody else gave it. Throws an AbortError. */
+  async wait() {
+    const { signal } = this.#stop;
+    for (;;) {
+      await paused(WATCH, signal);
+      if (document.hidden) continue;
+      const now = await this.read(this.task, UNSEEN).catch((fault) => { if (!(fault instanceof Cut)) throw fault; });
+      if (now && (now.state !== this.state || now.at !== this.#at)) return;
+    }
   }
 
   /** Register a webhook for the task, in the dialect that cannot do it with a message. Throws Fault. */
@@ -99,30 +126,33 @@ export class Talk {
   async #follow(first, beginning) {
     // The idempotency key makes a repeated message join the first one; its stream continues after the last event.
     const key = unique();
-    let [next, last, pause] = [first, beginning, FIRST_PAUSE];
+    let [next, last, pause, lost] = [first, beginning, FIRST_PAUSE, 0];
     for (;;) {
       try {
         const sends = next.operation === "stream" || next.operation === "send";
         const headers = { ...(sends ? { "Idempotency-Key": key } : {}), ...(last ? { "Last-Event-ID": last } : {}) };
         for await (const { id, result } of listen(this.way.url, next, this.#options(headers))) {
-          [last, pause] = [id ?? last, FIRST_PAUSE];
+          [last, pause, lost] = [id ?? last, FIRST_PAUSE, 0];
           this.show.joined();
           this.#take(result);
           if (this.#over()) return; // a subscription stays open where the agent asks
         }
+        this.#until = "";
+        this.state = this.#ended || this.state;
       } catch (fault) {
         if (!(fault instanceof Cut)) throw fault;
       }
       if (this.#over()) return;
       const polls = next.operation === "get";
-      if (!polls) this.show.cut(pause);
+      if (!polls) this.show.cut(lost += 1);
       await paused(polls ? POLL : pause, this.#stop.signal);
       pause = Math.min(pause * 2, LONGEST_PAUSE);
       next = this.#next(first, last);
     }
   }
 
-  #subscribes() {
+  /** True if the events of a task can be read again. */
+  get replays() {
     return this.way.streams && has(this.way.dialect, "subscribe");
   }
 
@@ -130,13 +160,14 @@ export class Talk {
   #next(first, last) {
     const { dialect, binding, streams } = this.way;
     const again = (operation) => request(dialect, binding, operation, { task: this.task });
-    if (this.task && this.#subscribes() && (last || !first)) return again("subscribe");
+    if (this.task && this.replays && (last || !first)) return again("subscribe");
     if (first && (streams || !this.task || this.state === "")) return first;
     return again("get");
   }
 
   #over() {
     const { dialect } = this.way;
+    if (this.#at < this.#until) return false;
     return ENDED.has(this.state) || this.state === "input-required" || (dialect.waitsForAuth && this.state === "auth-required") || this.state === "answered";
   }
 
@@ -149,6 +180,7 @@ export class Talk {
     if (event.kind === "message" && !dialect.namesTask) this.task = "";
     this.context = event.context || this.context;
     this.state = event.state ?? this.state;
+    this.#at = event.at ?? this.#at;
     this.show.event(event);
   }
 }

@@ -57,8 +57,9 @@ export async function* listen(url, request, { headers = {}, signal, watch }) {
   }
   try {
     for await (const frame of frames(answer.body)) {
-      watch.got(frame);
-      if (frame.data !== null) yield { id: frame.id, result: opened(JSON.parse(frame.data), frame.event === "error") };
+      const value = frame.data === null ? null : JSON.parse(frame.data);
+      watch.got(frame, value);
+      if (value !== null) yield { id: frame.id, result: opened(value, frame.event === "error") };
     }
     watch.ended("");
   } catch (fault) {
@@ -68,14 +69,19 @@ export async function* listen(url, request, { headers = {}, signal, watch }) {
 
 async function result(answer, watch) {
   const text = await answer.text();
-  watch.got({ raw: text, id: null, data: text, comment: "" });
+  const value = parsed(text);
+  watch.got({ id: null, data: text, comment: "" }, value);
   watch.ended("");
   if (LATER.has(answer.status)) throw new Cut(`The host answered ${answer.status}`);
+  if (value === undefined) throw new Fault(`The host answered ${answer.status}, and no JSON`, { status: answer.status });
+  return opened(value, !answer.ok, answer.status);
+}
+
+function parsed(text) {
   try {
-    return opened(JSON.parse(text), !answer.ok, answer.status);
-  } catch (fault) {
-    if (fault instanceof Fault) throw fault;
-    throw new Fault(`The host answered ${answer.status}, and no JSON`, { status: answer.status });
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }
 

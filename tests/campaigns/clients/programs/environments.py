@@ -21,6 +21,7 @@ KEPT = ROOT / "var" / "clients"
 #: Why clients in JavaScript cannot run here, or nothing.
 NODE = "" if shutil.which("node") and shutil.which("npm") else "node is not installed"
 _MADE = "made"
+_UV = HERE / "uv.txt"
 _SECONDS = 300.0
 
 
@@ -32,13 +33,26 @@ def python_of(pins: Path, say: Callable[[str], None]) -> Path:
     """The Python of a virtual environment with what the requirements file pins. Raises Unavailable."""
 
     def install(place: Path) -> None:
-        _run([sys.executable, "-m", "venv", str(place)], place, "Python's venv module fails")
-        pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-        asked = ["--disable-pip-version-check", "-r", str(pins)]
-        _run([*pip, *asked], place, "the Python package index was asked (pip)")
+        uv = str(_python(_UV, _install_by_pip, say).with_name("uv"))
+        _run(
+            [uv, "venv", "--quiet", "--python", sys.executable, str(place)], place, "uv venv fails"
+        )
+        asked = ["--quiet", "--python", str(place / "bin" / "python"), "-r", str(pins)]
+        _run([uv, "pip", "install", *asked], place, "the Python package index was asked (uv)")
 
+    return _python(pins, install, say)
+
+
+def _python(pins: Path, install: Callable[[Path], None], say: Callable[[str], None]) -> Path:
     versions = [sys.version.encode(), sys.base_prefix.encode()]
     return _kept(pins.stem, [pins.read_bytes(), *versions], install, say) / "bin" / "python"
+
+
+def _install_by_pip(place: Path) -> None:
+    _run([sys.executable, "-m", "venv", str(place)], place, "Python's venv module fails")
+    pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    asked = ["--disable-pip-version-check", "-r", str(_UV)]
+    _run([*pip, *asked], place, "the Python package index was asked (pip)")
 
 
 def node_modules(pins: Path, say: Callable[[str], None]) -> Path:

@@ -14,8 +14,6 @@ from typing import Any
 
 import httpx
 
-#: It has no method for these.
-CANNOT = {"resubscribe_running", "dropped_stream_taken_up", "resubscribe_to_unknown_task"}
 newer: Any = import_module("sdk_03")
 sdk, types = newer.sdk, newer.types
 
@@ -88,8 +86,6 @@ async def connect(http: httpx.AsyncClient, place: Any, binding: str) -> Any:
 
 
 if __name__ == "__main__":
-    newer.BINDINGS[:] = ["JSONRPC"]
-    newer.CHECKS[:] = [check for check in newer.CHECKS if check.__name__ not in CANNOT]
     newer.failures.A2AClientJSONRPCError = Refused
     newer.connect = connect
     newer.url_of = lambda card, binding: card.url

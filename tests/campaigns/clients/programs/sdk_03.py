@@ -1,8 +1,9 @@
 """`python sdk_03.py CARD_URL VERSION ENDPOINT [AT]` where a2a-sdk 0.3.x is installed: what the published client can do here.
 
-The card must name ENDPOINT for its dialect; one that is no URL is of gRPC. AT: talk to that URL instead. Prints one line
-of JSON a check. The same checks as `conversation.mjs`. The SDK is imported by name because checkers of types see the 1.x
-of the tests themselves.
+The card must name ENDPOINT for its dialect. AT: talk to that URL instead. The variable CHECKS says what is asked, over each of
+BINDINGS; with DEFAULTS the client has the timeouts it is made with. Prints one line of JSON a check. The
+same checks as `conversation.mjs`. The SDK is imported by name because checkers of types see the 1.x of the tests
+themselves.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import sys
 import traceback
 import uuid
@@ -28,7 +30,6 @@ failures: Any = import_module("a2a.client.errors")
 types: Any = import_module("a2a.types")
 
 PATIENCE = 30.0
-BINDINGS = ["JSONRPC", "HTTP+JSON"]
 BEGUN = ("submitted", "working")
 NOT_FOUND, NOT_CANCELABLE, BAD_PARAMS = -32001, -32002, -32602
 #: What HTTP+JSON says for the codes; the client shows no more of an error than its status.
@@ -79,11 +80,6 @@ class Place:
     version: str
     endpoint: str
     at: str = ""
-
-    @property
-    def bindings(self) -> list[str]:
-        """What to talk over."""
-        return BINDINGS if "://" in self.endpoint else ["GRPC"]
 
 
 @dataclass(frozen=True)
@@ -219,6 +215,16 @@ async def stream_of_chunks(peer: Peer) -> None:
 
 
 @check
+async def silent_send(peer: Peer) -> None:
+    same(artifacts(await peer.answer("sleep 8")), ["Slept 8 s"], "artifacts")
+
+
+@check
+async def silent_stream(peer: Peer) -> None:
+    same(last_state(await everything(peer.stream("sleep 8"))), "completed", "end of the stream")
+
+
+@check
 async def history_length(peer: Peer) -> None:
     asked = await peer.answer("ask Who?")
     await peer.answer("Ada", task=asked.id)
@@ -235,6 +241,15 @@ async def input_required_and_reply(peer: Peer) -> None:
     done = await peer.answer(text, task=asked.id, context=asked.context_id)
     same((done.id, done.context_id), (asked.id, asked.context_id), "ids after the reply")
     same((done.status.state, artifacts(done)), ("completed", [text]), "answer")
+
+
+@check
+async def relayed_question(peer: Peer) -> None:
+    asked = await peer.answer("call ask Who?")
+    same((asked.status.state, said(asked)), ("input-required", "Who?"), "question")
+    text = word()
+    done = await peer.answer(text, task=asked.id, context=asked.context_id)
+    same((done.id, done.status.state, artifacts(done)), (asked.id, "completed", [text]), "answer")
 
 
 @check
@@ -353,6 +368,14 @@ def moved(card: Any, at: str) -> Any:
     return card.model_copy(update={"url": at, "additional_interfaces": others})
 
 
+def channel(url: str) -> grpc.aio.Channel:
+    """A channel to the URL in a card: grpcio takes an address without a scheme."""
+    scheme, _, address = url.partition("://")
+    if scheme == "https":
+        return grpc.aio.secure_channel(address, grpc.ssl_channel_credentials())
+    return grpc.aio.insecure_channel(address)
+
+
 async def connect(http: httpx.AsyncClient, place: Place, binding: str) -> Peer:
     """The client as the card tells it to talk, over one binding."""
     base, _, path = place.card_url.partition("/.well-known/")
@@ -364,7 +387,7 @@ async def connect(http: httpx.AsyncClient, place: Place, binding: str) -> Peer:
                 streaming=streaming,
                 httpx_client=http,
                 supported_transports=[binding],
-                grpc_channel_factory=grpc.aio.insecure_channel,
+                grpc_channel_factory=channel,
             )
         ).create(moved(card, place.at) if place.at else card)
         for streaming in (False, True)
@@ -381,18 +404,28 @@ async def outcome(action: Coroutine[Any, Any, Any]) -> str:
     return ""
 
 
+async def tell(place: Place, binding: str, one: Callable[[Peer], Any]) -> None:
+    """Print how a check went."""
+    patient: dict[str, Any] = {} if os.environ.get("DEFAULTS") else {"timeout": PATIENCE}
+
+    async def meet() -> None:
+        async with httpx.AsyncClient(**patient) as http:
+            await one(await connect(http, place, binding))
+
+    told = {"binding": binding, "check": one.__name__, "why": await outcome(meet())}
+    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.flush()
+
+
 async def converse(place: Place) -> None:
-    """Every check over each binding."""
-    for binding in place.bindings:
-        async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as http:
-            for one in CHECKS:
-
-                async def meet() -> None:
-                    await one(await connect(http, place, binding))  # noqa: B023 - awaited at once
-
-                told = {"binding": binding, "check": one.__name__, "why": await outcome(meet())}
-                sys.stdout.write(json.dumps(told) + "\n")
-                sys.stdout.flush()
+    """Every check that is asked for, over each binding: one after the other, those of silence together."""
+    asked, bindings = (os.environ[name].split(",") for name in ("CHECKS", "BINDINGS"))
+    found = [(b, one) for b in bindings for one in CHECKS if one.__name__ in asked]
+    for binding, one in found:
+        if not one.__name__.startswith("silent_"):
+            await tell(place, binding, one)
+    silent = [case for case in found if case[1].__name__.startswith("silent_")]
+    await asyncio.gather(*(tell(place, *case) for case in silent))
 
 
 if __name__ == "__main__":

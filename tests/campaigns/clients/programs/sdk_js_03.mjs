@@ -2,12 +2,17 @@
 // The card must name ENDPOINT for its dialect. AT: talk to that URL instead.
 import { createRequire } from "node:module";
 import process from "node:process";
-import { CODES, converse, word } from "./conversation.mjs";
+import { CODES, channelOf, converse, word } from "./conversation.mjs";
 
 const require = createRequire(`${process.cwd()}/`);
 const sdk = require("@a2a-js/sdk/client");
+const { GrpcTransportFactory } = require("@a2a-js/sdk/client/grpc");
 const [cardUrl, version, endpoint, at] = process.argv.slice(2);
-const TRANSPORTS = { JSONRPC: sdk.JsonRpcTransportFactory, "HTTP+JSON": sdk.RestTransportFactory };
+const TRANSPORTS = {
+  JSONRPC: sdk.JsonRpcTransportFactory,
+  "HTTP+JSON": sdk.RestTransportFactory,
+  GRPC: GrpcTransportFactory,
+};
 const ERRORS = [
   [sdk.TaskNotFoundError, CODES.notFound],
   [sdk.TaskNotCancelableError, CODES.notCancelable],
@@ -77,21 +82,22 @@ function urlOf(card, binding) {
   return card.additionalInterfaces?.find((other) => other.transport === binding)?.url;
 }
 
-function moved(card) {
-  const additionalInterfaces = card.additionalInterfaces?.map((other) => ({ ...other, url: at }));
-  return { ...card, url: at, additionalInterfaces };
+function moved(card, url) {
+  const additionalInterfaces = card.additionalInterfaces?.map((other) => ({ ...other, url }));
+  return { ...card, url, additionalInterfaces };
 }
 
 async function connect(binding) {
   const card = await new sdk.DefaultAgentCardResolver().resolve(cardUrl, "");
-  const factory = new sdk.ClientFactory({ transports: [new TRANSPORTS[binding]()] });
-  const client = await factory.createFromAgentCard(at ? moved(card) : card);
+  const { url, ...options } = binding === "GRPC" ? channelOf(urlOf(card, binding), require) : {};
+  const factory = new sdk.ClientFactory({ transports: [new TRANSPORTS[binding](options)] });
+  const client = await factory.createFromAgentCard((at ?? url) ? moved(card, at ?? url) : card);
   return {
     wanted: { version, url: endpoint, ended: CODES.badParams },
     version: card.protocolVersion.split(".", 2).join("."),
     url: urlOf(card, binding),
     code: codeOf,
-    rough: binding === "HTTP+JSON",
+    rough: binding !== "JSONRPC",
     send: async (text, more) => shown(await client.sendMessage(request(text, more))),
     stream: (text, more) => showing(client.sendMessageStream(request(text, more))),
     get: async (id, historyLength) => taskOf(await client.getTask({ id, historyLength })),

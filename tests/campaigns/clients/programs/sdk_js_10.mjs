@@ -2,14 +2,19 @@
 // The card must name ENDPOINT for VERSION; 0.3 is spoken by the client's compatibility layer. AT: talk to that URL instead.
 import { createRequire } from "node:module";
 import process from "node:process";
-import { CODES, converse, word } from "./conversation.mjs";
+import { CODES, channelOf, converse, word } from "./conversation.mjs";
 
 const require = createRequire(`${process.cwd()}/`);
 const sdk = require("@a2a-js/sdk/client");
+const { GrpcTransportFactory } = require("@a2a-js/sdk/client/grpc");
 const { Role, TaskState } = require("@a2a-js/sdk");
 const [cardUrl, version, endpoint, at] = process.argv.slice(2);
 const legacy = version.startsWith("0.");
-const TRANSPORTS = { JSONRPC: sdk.JsonRpcTransportFactory, "HTTP+JSON": sdk.RestTransportFactory };
+const TRANSPORTS = {
+  JSONRPC: sdk.JsonRpcTransportFactory,
+  "HTTP+JSON": sdk.RestTransportFactory,
+  GRPC: GrpcTransportFactory,
+};
 const REASONS = {
   TASK_NOT_FOUND: CODES.notFound,
   TASK_NOT_CANCELABLE: CODES.notCancelable,
@@ -94,18 +99,17 @@ async function connect(binding) {
   const resolver = new sdk.DefaultAgentCardResolver({ legacyCompat });
   const card = await resolver.resolve(cardUrl, "");
   const found = interfaceOf(card, binding);
-  const factory = new sdk.ClientFactory({
-    transports: [new TRANSPORTS[binding]({ legacyCompat })],
-    cardResolver: resolver,
-  });
-  const chosen = { ...found, url: at ?? found.url };
+  const { url, ...options } = binding === "GRPC" ? channelOf(found.url, require) : found;
+  const transport = new TRANSPORTS[binding]({ legacyCompat, ...options });
+  const factory = new sdk.ClientFactory({ transports: [transport], cardResolver: resolver });
+  const chosen = { ...found, url: at ?? url };
   const client = await factory.createFromAgentCard({ ...card, supportedInterfaces: [chosen] });
   return {
     wanted: { version, url: endpoint, ended: legacy ? CODES.badParams : CODES.unsupported },
     version: client.protocolVersion,
     url: found.url,
     code: codeOf,
-    rough: legacy && binding === "HTTP+JSON",
+    rough: legacy && binding !== "JSONRPC",
     send: async (text, more) => {
       const answer = await client.sendMessage(request(text, more));
       return "status" in answer ? taskOf(answer) : messageOf(answer);

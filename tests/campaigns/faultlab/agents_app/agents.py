@@ -18,6 +18,7 @@ import anyio
 import httpx
 
 from a2a_tasks.agents import Agent, Skill, Turn
+from a2a_tasks.agents.emission import Chunk, text
 from tests.campaigns.faultlab.agents_app.ledger import note, now
 
 #: httpx has it imported at its first request. A loop and threads that compile at the same time fail in CPython 3.11
@@ -64,15 +65,16 @@ def count(turn: Turn) -> int:
 
 
 class Short(LabAgent):
-    """Says one thing and is done."""
+    """Says two things and is done."""
 
     slug = "lab-short"
     name = "Short"
 
     async def run(self, turn: Turn) -> AsyncIterator[Any]:
-        """Say it."""
+        """Say them."""
         with witnessed(turn, self.slug):
             yield f"a{turn.attempt}:0;"
+            yield f"a{turn.attempt}:1;"
 
 
 class Streamer(LabAgent):
@@ -148,6 +150,37 @@ class Parker(LabAgent):
             yield turn.complete(f"a{turn.attempt}:done")
 
 
+class Teller(LabAgent):
+    """Says text and two artifacts, one of them as executors do: a piece before and after steps and sleeps of each kind."""
+
+    slug = "lab-tell"
+    name = "Teller"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Tell it: a word that is said twice is seen, whichever of its pauses an attempt dies in."""
+        page = turn.stream("notes")
+        for i in range(count(turn)):
+            with witnessed(turn, self.slug):
+                yield f"a{turn.attempt}:{i};"
+                yield page.write(f"a{turn.attempt}:{i};")
+                yield self.append(f"a{turn.attempt}:{i};")
+                await turn.step(f"step-{i}", Steps.act, turn, f"step-{i}")
+                yield f"a{turn.attempt}:{i} kept;"
+                await turn.sleep(PIECE, name=f"rest-{i}")
+                yield page.write(f"a{turn.attempt}:{i} rested;")
+                yield self.append(f"a{turn.attempt}:{i} rested;")
+            await turn.sleep(NAP, name=f"nap-{i}")
+        with witnessed(turn, self.slug):
+            yield f"a{turn.attempt}:slept;"
+            await asyncio.sleep(PIECE)
+            yield f"a{turn.attempt}:done;"
+
+    @staticmethod
+    def append(words: str) -> Chunk:
+        """A piece that is appended, also if it is the first of its attempt."""
+        return Chunk(artifact_id="ledger", parts=(text(words),), append=True)
+
+
 class Asker(LabAgent):
     """Asks once; the answer completes the task."""
 
@@ -157,10 +190,11 @@ class Asker(LabAgent):
     async def run(self, turn: Turn) -> AsyncIterator[Any]:
         """Ask, or thank."""
         with witnessed(turn, self.slug):
+            said = ("thanks", "bye") if "answer" in turn.text else ("well", "so")
+            yield f"a{turn.attempt}:{said[0]};"
             await asyncio.sleep(PIECE)
-            if "answer" in turn.text:
-                yield f"a{turn.attempt}:thanks;"
-            else:
+            yield f"a{turn.attempt}:{said[1]};"
+            if "answer" not in turn.text:
                 yield turn.ask(f"a{turn.attempt}:what?")
 
 
@@ -198,6 +232,53 @@ class Delegate(LabAgent):
                         took(turn, "delegate", begun)
                         return str(answer.json()["task"]["status"]["state"])
                 await asyncio.sleep(0.2)
+
+
+class Tree(LabAgent):
+    """Calls two agents at once; one of them calls another one, which asks the client."""
+
+    slug = "lab-tree"
+    name = "Tree"
+    calls = ("lab-short", "lab-middle")
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Call them, and say what they say."""
+        yield turn.working(f"a{turn.attempt}:calling")
+        short, middle = await turn.gather(
+            turn.call("lab-short", "1"), turn.call("lab-middle", turn.text)
+        )
+        yield turn.complete(f"a{turn.attempt}:{short.state.word} {middle.text}")
+
+
+class Middle(LabAgent):
+    """Calls the one that asks."""
+
+    slug = "lab-middle"
+    name = "Middle"
+    calls = ("lab-leaf",)
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Call it."""
+        leaf = await turn.call("lab-leaf", turn.text)
+        yield turn.complete(f"a{turn.attempt}:({leaf.text})")
+
+
+class Leaf(LabAgent):
+    """Asks once, and says the answer; it works a while before both."""
+
+    slug = "lab-leaf"
+    name = "Leaf"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Ask, or say it."""
+        with witnessed(turn, self.slug):
+            yield turn.working(f"a{turn.attempt}:0")
+            await turn.step("work", Steps.act, turn, "work")
+            await asyncio.sleep(10 * PIECE)
+            if "answer" in turn.text:
+                yield turn.complete(f"a{turn.attempt}:{turn.text}")
+            else:  # its callers ask the same, whatever their attempts
+                yield turn.ask("what?")
 
 
 class Forever(LabAgent):

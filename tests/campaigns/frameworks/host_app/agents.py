@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 
+from a2a_frameworks import host
 from a2a_tasks.agents import Skill
-from a2a_tasks.frameworks import host
 
 module = importlib.import_module(f"{__package__}.of_{os.environ['KILLS_FRAMEWORK']}")
 SKILLS = [Skill("chat", "Chat", "Does as the prompt says.", tags=["test"])]

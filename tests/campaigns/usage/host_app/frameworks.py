@@ -12,8 +12,8 @@ from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from a2a_frameworks import host
 from a2a_tasks.agents import Skill
-from a2a_tasks.frameworks import host
 
 URL = os.environ["CHAT_URL"]
 SKILLS = [Skill("ask", "Ask", "Asks the model as often as the prompt says.", tags=["test"])]

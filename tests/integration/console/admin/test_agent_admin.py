@@ -18,13 +18,13 @@ from a2a_console.statistics import reports
 from a2a_tasks.access import grants, switch_cache
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.declaration import declare
-from a2a_tasks.models import AgentSwitch, AuditEntry, Context, Run
+from a2a_tasks.models import AgentSwitch, AuditEntry, Context, Run, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import switches, versions
 from a2a_tasks.store.switches import SwitchState
 from tests.integration.store.test_workers import beat
 from tests.support.console.admin.people import SignIn
-from tests.support.console.admin.rows import add_run, make_task
+from tests.support.console.admin.rows import add_run, add_usage, make_task
 from tests.support.ended_tasks import make_ended
 from tests.support.rows import rolled_back, rows
 from tests.support.store.world import accepted
@@ -52,8 +52,14 @@ def text(answer: Any) -> str:
     return " ".join(answer.content.decode().split())
 
 
-def ended(state: TaskState = TaskState.COMPLETED, *, ago: float = 60) -> None:
-    make_ended(state, ago=datetime.timedelta(seconds=ago))
+def ended(
+    state: TaskState = TaskState.COMPLETED,
+    *,
+    ago: float = 60,
+    took: float = 1.0,
+    agent: str = "demo",
+) -> Task:
+    return make_ended(state, ago=datetime.timedelta(seconds=ago), took=took, agent=agent)
 
 
 class TestList:
@@ -72,8 +78,8 @@ class TestList:
         assert (demo.statistics.queued, demo.statistics.running) == (1, 0)
         assert (demo.statistics.ended, demo.statistics.failed) == (3, 1)
         reports.forget()
-        (line,) = admin_client.get("/admin/").context["statistics"].agents
-        assert line.line == demo.statistics
+        (line,) = admin_client.get("/admin/").context["page"].report.agents
+        assert line == demo.statistics
         assert (len(demo.workers), demo.versions) == (2, {"1.0.0": 1, "2.0.0": 1})
         assert {one.agent.slug for one in answer.context["statuses"]} == set(registry.slugs())
         assert "3 ended" in text(answer)
@@ -88,7 +94,7 @@ class TestList:
         switches.limit("demo", 7)
         with CaptureQueriesContext(connection) as many:
             admin_client.get(LIST)
-        assert len(many) <= len(few) <= 12
+        assert len(many) <= len(few) <= 13
 
     def test_who_sees_one_tenant_sees_no_agents(self, sign_in: SignIn) -> None:
         assert sign_in("view_agentswitch").get(LIST).status_code == 403
@@ -127,6 +133,27 @@ class TestPage:
 
     def test_warns_where_nobody_runs_it(self, admin_client: Client) -> None:
         assert "No live worker" in text(admin_client.get(DEMO))
+
+    def test_has_the_figures_of_its_newest_tasks(self, admin_client: Client) -> None:
+        for seconds in (1, 2, 3, 40):
+            ended(took=seconds)
+        ended(TaskState.FAILED)
+        ended(TaskState.FAILED, agent="tables")
+        figures = admin_client.get(DEMO).context["figures"]
+        assert (figures.ended, figures.failed, figures.error_rate) == (5, 1, "20.0 %")
+        assert (figures.p50, figures.p95) == ("2.0 s", "3.0 s")
+
+    def test_groups_what_its_failures_say(self, admin_client: Client) -> None:
+        for number in (5, 17):
+            task = ended(TaskState.FAILED)
+            Task.objects.filter(pk=task.pk).update(status_text=f"<b>{number} is odd")
+        page = admin_client.get(DEMO)
+        assert [(one.words, one.count) for one in page.context["failures"]] == [("<b>17 is odd", 2)]
+        assert "&lt;b&gt;17 is odd" in page.text
+
+    def test_tells_what_it_cost_today(self, admin_client: Client) -> None:
+        add_usage(ended(), input_tokens=10, cost="0.14", currency="USD")
+        assert "0.14 USD" in text(admin_client.get(DEMO))
 
     def test_of_no_agent_is_none(self, admin_client: Client) -> None:
         assert admin_client.get("/admin/a2a_tasks/agentswitch/agent/nobody/").status_code == 404
@@ -213,21 +240,38 @@ class TestVersions:
         assert answer.status_code == 200
         return text(answer)
 
+    def test_stand_beside_each_other_with_their_error_rates(self, admin_client: Client) -> None:
+        self.announce("2.0")
+        ended()
+        make_task("newer", state=TaskState.FAILED, context_id="newer")
+        Context.objects.filter(public_id="newer").update(version="2.0")
+        lines = admin_client.get(DEMO).context["agent_versions"]
+        assert {row.version: made.error_rate for row, made in lines} == {
+            "1.0.0": "0.0 %",
+            "2.0": "100.0 %",
+        }
+
     def test_an_agent_without_versions_has_no_table_of_them(self, admin_client: Client) -> None:
         assert "Unfinished runs" not in text(admin_client.get(f"{LIST}agent/demo/"))
 
-    def test_one_click_lets_a_version_serve_and_one_returns(self, admin_client: Client) -> None:
+    def test_a_version_serves_and_returns_after_a_question_each(self, admin_client: Client) -> None:
         self.announce("2.0", "3.0")
         beat(queues=["demo@2.0"])
-        page = self.act(admin_client, do="serve", version="2.0")
+        asked = self.act(admin_client, do="serve", version="2.0")
+        assert "All new conversations go to version 2.0 at once" in asked
+        assert "No live worker" not in asked
+        assert switches.of("demo").version == ""
+        page = self.act(admin_client, do="serve", version="2.0", confirmed="yes")
         assert "New conversations go to version 2.0." in page
         assert "<dt>Environment</dt><dd>adk</dd>" in page
         assert switches.of("demo").version == "2.0"
         page = self.act(admin_client, do="canary", version="3.0", percent="12.5")
         assert "canary, 12.5 %" in page
-        page = self.act(admin_client, do="rollback")
+        assert "the canary ends" in self.act(admin_client, do="rollback")
+        page = self.act(admin_client, do="rollback", confirmed="yes")
         assert "The canary has ended." in page
-        self.act(admin_client, do="rollback")
+        assert "Roll back to 1.0.0 …" in page
+        self.act(admin_client, do="rollback", confirmed="yes")
         assert switches.of("demo").version == ""
 
     def test_a_second_click_does_not_undo_a_roll_back(self, admin_client: Client) -> None:
@@ -238,9 +282,9 @@ class TestVersions:
         self.act(admin_client, do="canary", version="3.0", percent="10")
         page = text(admin_client.get(DEMO))
         (seen,) = re.findall(r'name="seen" value="([^"]*)"', page)
-        self.act(admin_client, do="rollback", seen=seen)
+        self.act(admin_client, do="rollback", seen=seen, confirmed="yes")
         assert "have changed since you opened the page" in self.act(
-            admin_client, do="rollback", seen=seen
+            admin_client, do="rollback", seen=seen, confirmed="yes"
         )
         assert switches.of("demo").version == "2.0"
 

@@ -24,6 +24,9 @@ KEYS = "/admin/a2a_tasks/apikey/"
 KEY = re.compile(r"a2a_[a-z2-7]{12}_[A-Za-z0-9_-]{43}")
 
 
+YES = {"confirmed": "yes"}
+
+
 def act(client: Client, action: str, *rows: ApiKey, **more: str) -> HttpResponse:
     said = {"action": action, "_selected_action": [row.pk for row in rows], **more}
     return client.post(KEYS, said)  # type: ignore[return-value]
@@ -85,7 +88,9 @@ class TestAKey:
 
     def test_is_rotated_and_the_new_one_is_shown_once(self, admin_client: Client) -> None:
         issued = issue("robot")
-        (key,) = KEY.findall(act(admin_client, "rotate_selected", issued.row).content.decode())
+        (key,) = KEY.findall(
+            act(admin_client, "rotate_selected", issued.row, **YES).content.decode()
+        )
         assert issued.row.prefix in key
         assert key != issued.key
 
@@ -97,7 +102,7 @@ class TestAKey:
         act(admin_client, "revoke_selected", row, confirmed="yes")
         row.refresh_from_db()
         assert row.revoked_at is not None
-        answer = act(admin_client, "rotate_selected", row)
+        answer = act(admin_client, "rotate_selected", row, **YES)
         assert not KEY.search(answer.content.decode())
 
     def test_may_be_renamed_and_its_scopes_changed_but_nothing_else(
@@ -127,7 +132,7 @@ class TestAKey:
         assert not KEY.search(self.made(bob, scopes=scope).content.decode())
         assert not ApiKey.objects.exists()
         host, ours = issue("host", scopes=[scope]).row, issue("ours").row
-        shown = act(bob, "rotate_selected", host, ours).content.decode()
+        shown = act(bob, "rotate_selected", host, ours, **YES).content.decode()
         assert [key[4:16] for key in KEY.findall(shown)] == [ours.prefix]
         page = reverse("admin:a2a_tasks_apikey_change", args=[ours.pk])
         said = {"name": "x", "scopes": scope, "rate": ""}

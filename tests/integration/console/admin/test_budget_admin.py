@@ -72,7 +72,7 @@ def test_a_budget_is_made_with_an_entry_of_the_audit_log(admin_client: Client) -
 @pytest.mark.parametrize(
     ("members", "told"),
     [
-        ({"action": "pause", "window": "ever"}, "never begins anew cannot pause"),
+        ({"action": "pause", "window": "ever"}, "never resets cannot pause"),
         ({"limit": "-1"}, "is violated"),
         ({"limit": "NaN"}, "Enter a number"),
         ({"currency": "eur"}, "three capital letters"),

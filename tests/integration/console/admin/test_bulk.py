@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
-from a2a_console.admin.tasks import bulk
-from a2a_tasks.models import AuditEntry, Message, Task
+from a2a_console.admin.tasks import task_admin
+from a2a_console.bulk.jobs import list_results, work
+from a2a_tasks.models import AuditEntry, BulkJob, Message, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.db import run_in_thread
 from tests.support.console.admin.people import SignIn
@@ -22,7 +22,7 @@ from tests.support.console.admin.rows import add_run, make_task
 
 pytestmark = pytest.mark.django_db
 
-LIST = "/admin/a2a_tasks/task/"
+LIST, JOBS = "/admin/a2a_tasks/task/", "/admin/a2a_tasks/bulkjob/"
 
 
 def ended(name: str, state: TaskState = TaskState.FAILED, **about: Any) -> Task:
@@ -38,7 +38,7 @@ def asks(client: Client, action: str, *tasks: Task, query: str = "", **more: Any
 
 def says_yes(client: Client, page: Any, deed: str) -> Any:
     context = page.context
-    said = {"keys": context["keys"], "nonce": context["plan"].nonce, "query": context["query"]}
+    said = {"choice": context["choice"], "nonce": context["plan"].nonce, "query": context["query"]}
     return client.post(f"{LIST}bulk/{deed}/", said, follow=True)
 
 
@@ -65,7 +65,7 @@ class TestThePageThatAsks:
     def test_does_not_come_where_there_is_nothing_to_do(self, admin_client: Client) -> None:
         answer = asks(admin_client, "cancel_selected", ended("one"))
         assert answer.status_code == 302
-        assert "cannot be cancelled: they have already finished" in admin_client.get(LIST).text
+        assert "cannot be canceled: they have already finished" in admin_client.get(LIST).text
 
     def test_is_about_everything_the_list_is_about_if_asked_so(
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
@@ -83,44 +83,106 @@ class TestThePageThatAsks:
         )
         assert len(page.context["plan"].keys) == 7
         says_yes(admin_client, page, "cancel")
-        left = Task.objects.exclude(state=TaskState.CANCELED)
-        assert list(left.values_list("public_id", flat=True)) == ["other"]
+        later = make_task("later", owner="carol")
+        work()
+        left = Task.objects.exclude(state=TaskState.CANCELED).order_by("pk")
+        assert list(left) == [other, later]
 
-    def test_takes_a_bounded_number_and_says_so(
+    def test_counts_up_to_a_bound_and_says_so(
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(bulk, "AT_ONCE", 2)
+        monkeypatch.setattr(task_admin, "COUNTED", 2)
         tasks = [make_task(f"t-{number}") for number in range(3)]
-        page = asks(admin_client, "cancel_selected", *tasks)
-        assert page.context["plan"].keys == [tasks[2].pk, tasks[1].pk]
-        assert "Only the newest 2 selected tasks" in page.text
+        page = asks(admin_client, "cancel_selected", *tasks, select_across="1")
+        assert "Cancel (2+ tasks)" in page.text
+        says_yes(admin_client, page, "cancel")
+        work()
+        assert not Task.objects.exclude(state=TaskState.CANCELED).exists()
+
+
+class TestAJob:
+    def test_shows_how_far_it_is_and_its_results(self, admin_client: Client) -> None:
+        tasks = [make_task("=one"), make_task("two")]
+        shown = says_yes(admin_client, asks(admin_client, "cancel_selected", *tasks), "cancel")
+        job = BulkJob.objects.get()
+        assert shown.redirect_chain[-1][0] == f"{JOBS}{job.pk}/change/"
+        assert "0 of 2 tasks" in shown.text
+        assert "Stop the job" in shown.text
+        Task.objects.filter(pk=tasks[1].pk).update(state=TaskState.COMPLETED)
+        work()
+        shown = admin_client.get(f"{JOBS}{job.pk}/progress/").text
+        assert "1 of 2 tasks" in shown
+        assert "hx-get" not in shown, "it has ended"
+        listed = admin_client.get(JOBS)
+        assert "Cancel #" in listed.text
+        entry = AuditEntry.objects.get(action="bulk.begin")
+        assert (entry.actor, entry.object) == (f"staff:{User.objects.get().pk}", str(job.pk))
+        assert AuditEntry.objects.get(action="task.cancel").actor == entry.actor
+        assert list(list_results(job))[1] == f"{tasks[0].pk},'=one,True,canceled\r\n"
+
+    def test_is_a_line_for_other_pages_until_it_ends(
+        self, admin_client: Client, sign_in: SignIn
+    ) -> None:
+        asked = asks(admin_client, "cancel_selected", make_task())
+        own = says_yes(admin_client, asked, "cancel")
+        job = BulkJob.objects.get()
+        toast = f"{JOBS}{job.pk}/progress/?toast"
+        assert f'data-toast="{toast}"' in own.text
+        line = admin_client.get(toast).text
+        assert f"Cancel #{job.pk}: 0 of 1 tasks" in line
+        assert "data-open" in line
+        work()
+        line = admin_client.get(toast).text
+        assert "1 of 1 tasks · ended" in line
+        assert "data-open" not in line
+        assert "a2a-toast" not in sign_in("view_task").get(toast, follow=True).text
+
+    def test_stops_when_a_user_says_so(self, admin_client: Client) -> None:
+        says_yes(admin_client, asks(admin_client, "cancel_selected", make_task()), "cancel")
+        job = BulkJob.objects.get()
+        answer = admin_client.post(f"{JOBS}{job.pk}/stop/", follow=True)
+        assert "The job stops." in answer.text
+        work()
+        assert Task.objects.get().state == TaskState.SUBMITTED
+        assert "already ended" in admin_client.post(f"{JOBS}{job.pk}/stop/", follow=True).text
+        assert AuditEntry.objects.filter(action="bulk.stop").count() == 1
+
+    def test_is_not_there_for_other_staff(self, admin_client: Client, sign_in: SignIn) -> None:
+        says_yes(admin_client, asks(admin_client, "cancel_selected", make_task()), "cancel")
+        job = BulkJob.objects.get()
+        client = sign_in("view_task", "change_task")
+        assert f"/{job.pk}/change/" not in client.get(JOBS).text
+        for page in ("change", "progress", "results"):
+            assert client.get(f"{JOBS}{job.pk}/{page}/").status_code == 404
+        assert client.post(f"{JOBS}{job.pk}/stop/").status_code == 404
+
+    @pytest.mark.parametrize("choice", ["", "{", '{"selection":{},"keys":["x"]}', "[1]"])
+    def test_refuses_a_choice_that_cannot_be_read(self, admin_client: Client, choice: str) -> None:
+        assert admin_client.post(f"{LIST}bulk/cancel/", {"choice": choice}).status_code == 400
+        assert not BulkJob.objects.exists()
 
 
 class TestRunningAgain:
-    def test_is_done_once_for_one_click_and_leads_back_to_the_same_list(
-        self, admin_client: Client
-    ) -> None:
+    def test_is_done_once_for_one_click(self, admin_client: Client) -> None:
         page = asks(admin_client, "run_again_selected", ended("one"), query="?state=failed")
-        answer = says_yes(admin_client, page, "run-again")
-        assert answer.redirect_chain[-1][0].endswith("?state=failed")
-        assert "Run again: 1, as " in answer.text
-        assert (
-            "Run again before, by the same click: 1."
-            in says_yes(admin_client, page, "run-again").text
-        )
+        for _ in range(2):
+            answer = says_yes(admin_client, page, "run-again")
+            assert "?state=failed" in answer.text, "the way back to the list"
+            work()
+        assert BulkJob.objects.count() == 1
         assert Task.objects.count() == 2
         entry = AuditEntry.objects.get(action="task.run_again")
         assert (entry.actor, entry.object) == (f"staff:{User.objects.get().pk}", "one")
-        assert LogEntry.objects.get().get_change_message().startswith("Run again as ")
 
     def test_links_the_old_task_and_the_new_one_with_each_other(self, admin_client: Client) -> None:
         old = ended("one")
         says_yes(admin_client, asks(admin_client, "run_again_selected", old), "run-again")
+        work()
         new = Task.objects.exclude(pk=old.pk).get()
         for task, words, other in ((old, "Run again as", new), (new, "Refers to", old)):
-            answer = admin_client.get(f"{LIST}{task.pk}/change/")
+            answer = admin_client.get(f"{LIST}{task.pk}/change/?tab=facts")
             link = f'<a class="a2a-id" href="{LIST}{other.public_id}/change/">{other.public_id}</a>'
-            assert f"<p>{words} {link}</p>" in answer.text
+            assert f"<dt>{words}</dt><dd>{link}</dd>" in answer.text
 
 
 class TestAnExport:

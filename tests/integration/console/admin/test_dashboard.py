@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -18,11 +19,11 @@ from pytest_django import Settings
 from a2a_console.statistics import reports
 from a2a_console.statistics.counts import TooMany
 from a2a_push.models import Delivery, DeliveryStatus
-from a2a_tasks.models import RunStatus, Task
+from a2a_tasks.models import Event, Run, RunStatus, Task, Worker
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import workers
 from tests.support.console.admin.people import SignIn
-from tests.support.console.admin.rows import add_run, make_task
+from tests.support.console.admin.rows import add_run, make_task, said
 from tests.support.console.api.world import person
 from tests.support.ended_tasks import make_ended
 from tests.support.push.rows import make_config, make_delivery
@@ -32,7 +33,9 @@ pytestmark = pytest.mark.django_db
 SCRIPT = "<script>alert(1)</script>"
 TILE = re.compile(r'<a href="([^"]+)">\s*<span class="a2a-value">([\d,+]+)</span>')
 RECEIVER = re.compile(r'<a href="([^"]+)" title="https://hooks.example.com/a2a">')
-LINE = re.compile(r'<a href="([^"]+)">[^<]*</a>\s*</th>\s*<td[^>]*>\s*([\d,]+)')
+LINE = re.compile(
+    r'<a href="([^"]+\?(?:agent|tenant)=[^"]+)" title="[^"]*">[^<]*</a>\s*</th>\s*<td[^>]*>\s*([\d,]+)'
+)
 
 
 @pytest.fixture(autouse=True)
@@ -74,21 +77,32 @@ def listed(client: Client, url: str) -> int:
     return int(told["cl"].result_count if "cl" in told else told["alive"])
 
 
-def processes(client: Client) -> tuple[int, bool]:
-    """How many are alive, and whether that is bad."""
-    tiles = client.get("/admin/statistics/").context["statistics"].tiles
-    (number,) = [tile.number for tile in tiles if tile.number.name == "workers"]
-    return number.value, number.is_bad
+def wait_long(name: str, **run: Any) -> Task:
+    """A task whose run has been due for a minute."""
+    row = add_run(make_task(name), agent="demo", **run)
+    Run.objects.filter(pk=row.pk).update(due_at=timezone.now() - timedelta(minutes=1))
+    return row.task
+
+
+def fail(name: str, text: str) -> None:
+    """A task that failed with a message."""
+    make_task(name, state=TaskState.FAILED)
+    Task.objects.filter(public_id=name).update(status_message=json.dumps(said(text)))
+
+
+def notices(client: Client) -> list[str]:
+    """What needs attention."""
+    return [one.sentence for one, _ in client.get("/admin/statistics/").context["page"].notices]
 
 
 class TestTheFrontPage:
-    def test_has_the_statistics_above_the_stock_page(self, admin_client: Client) -> None:
+    def test_has_what_needs_attention_above_the_statistics(self, admin_client: Client) -> None:
         busy()
         page = admin_client.get("/admin/").text
-        assert page.index("Runs under way") < page.index("Recent actions")
+        assert page.index("Needs attention") < page.index("Runs under way")
         assert "Tasks that ended" in page
         assert "hooks.example.com" in page
-        assert "Webhooks" in page
+        assert "Endpoints" in page
 
     @pytest.mark.parametrize("period", [thorough("hour"), "day", thorough("week")])
     def test_leads_from_each_number_to_the_list_that_has_as_many(
@@ -135,18 +149,6 @@ class TestTheFrontPage:
         assert "Runs queued" in page
         assert "Ended in the past 7 days" not in page
 
-    def test_tells_how_many_processes_are_alive_and_whether_any_takes_what_is_due(
-        self, admin_client: Client
-    ) -> None:
-        beat("box:1")
-        assert processes(admin_client) == (1, False)
-        add_run(make_task("queued"))
-        assert processes(admin_client) == (1, True)
-        beat("box:2", queues=("agents",))
-        assert processes(admin_client) == (2, False)
-        beat("box:2", queues=("agents",), draining=True)
-        assert processes(admin_client) == (2, True)
-
     def test_tells_nothing_of_processes_that_say_nothing(
         self, admin_client: Client, settings: Settings
     ) -> None:
@@ -158,11 +160,12 @@ class TestTheFrontPage:
         page = person(*rights, tenants=("acme",)).get("/admin/statistics/").text
         assert "Processes alive" not in page
 
-    def test_is_the_stock_page_for_who_may_not_view_tasks(self, sign_in: SignIn) -> None:
+    def test_has_the_tables_for_who_may_not_view_tasks(self, sign_in: SignIn) -> None:
         client = sign_in("view_run")
         page = client.get("/admin/")
         assert page.status_code == 200
         assert "a2a-statistics" not in page.text
+        assert "/admin/a2a_tasks/run/" in page.text
         assert client.get("/admin/statistics/").status_code == 403
 
     def test_links_to_nothing_that_the_user_may_not_view(self, sign_in: SignIn) -> None:
@@ -202,5 +205,82 @@ class TestTheFrontPage:
         before = asked()
         for number in range(30):
             make_ended(agent=f"agent-{number}", tenant=f"tenant-{number}")
-            add_run(make_task(f"more-{number}"), queue=f"queue-{number}")
-        assert asked() == before <= 20
+            add_run(make_task(f"more-{number}"))
+        assert asked() == before <= 34
+
+
+class TestWhatNeedsAttention:
+    def test_is_nothing_while_all_is_well(self, admin_client: Client) -> None:
+        make_ended()
+        beat("box:1", queues=("agents",))
+        assert "All is well" in admin_client.get("/admin/").text
+
+    def test_names_a_queue_that_no_worker_serves_and_leads_to_its_tasks(
+        self, admin_client: Client
+    ) -> None:
+        beat("box:1", queues=("agents",), agents={"demo": "1.0.0"})
+        wait_long("served")
+        assert notices(admin_client) == []
+        first = wait_long("first", queue="crawl")
+        page = admin_client.get("/admin/").text
+        assert "1 task waits: no worker for the queue crawl." in page
+        assert f"/admin/a2a_tasks/task/{first.pk}/change/" in page
+        wait_long("second", queue="crawl")
+        assert notices(admin_client) == ["2 tasks wait: no worker for the queue crawl."]
+        page = admin_client.get("/admin/").text
+        assert listed(admin_client, "/admin/a2a_tasks/task/?stuck=no-worker") == 2
+        assert "/admin/a2a_tasks/task/?stuck=no-worker" in page
+        beat("box:2", queues=("crawl",), agents={"demo": "1.0.0"}, draining=True)
+        assert len(notices(admin_client)) == 1
+        beat("box:2", queues=("crawl",), agents={"demo": "1.0.0"})
+        assert notices(admin_client) == []
+
+    def test_groups_tasks_that_failed_alike_whatever_their_numbers(
+        self, admin_client: Client
+    ) -> None:
+        beat("box:1", queues=("agents",))
+        for number in (5, 1724):
+            fail(f"bad-{number}", f"{SCRIPT} invoice {number}")
+        fail("other", "no such host")
+        assert notices(admin_client) == [
+            f"2 tasks of demo failed alike: {SCRIPT} invoice 1724",
+            "1 task of demo failed: no such host",
+        ]
+        assert SCRIPT not in admin_client.get("/admin/").text
+
+    def test_names_runs_whose_agents_say_nothing_and_runs_in_quarantine(
+        self, admin_client: Client
+    ) -> None:
+        beat("box:1", queues=("agents",), agents={"demo": "1.0.0"})
+        add_run(make_task("silent", state=TaskState.WORKING), RunStatus.RUNNING)
+        long_ago, ends = (timezone.now() + timedelta(minutes=m) for m in (-7, 7))
+        Event.objects.update(created_at=long_ago)
+        Run.objects.update(started_at=long_ago, lease_until=ends, worker="box:1")
+        wait_long("suspect")
+        Run.objects.filter(task__public_id="suspect").update(shared_deaths=2)
+        assert notices(admin_client) == [
+            "1 task of demo said nothing for 5 minutes.",
+            "1 task of demo in quarantine: workers died with them.",
+        ]
+
+    def test_names_processes_that_died_receivers_that_lost_webhooks_and_who_waits(
+        self, admin_client: Client
+    ) -> None:
+        beat("box:1", queues=("agents",))
+        beat("box:2", queues=("other",))
+        ago = timezone.now() - timedelta(minutes=4)
+        Worker.objects.filter(name="box:2").update(seen_at=ago, started_at=ago - timedelta(days=1))
+        make_delivery(make_config(make_ended()), DeliveryStatus.DEAD, settled_at=timezone.now())
+        make_task("asks", state=TaskState.INPUT_REQUIRED)
+        dead, lost, asks = notices(admin_client)
+        assert dead.startswith("The worker box:2 has sent no heartbeat for 4 min")
+        assert lost.startswith("1 webhook for https://hooks.example.com/a2a got lost")
+        assert asks.startswith("1 task waits for people")
+
+    def test_is_that_of_the_tenants_of_the_user_alone(self) -> None:
+        beat("box:1", queues=("agents",))
+        make_ended(TaskState.FAILED, tenant="other")
+        add_run(Task.objects.get(), queue="crawl")
+        Run.objects.update(due_at=timezone.now() - timedelta(minutes=1))
+        client = person("a2a_tasks.view_task", "a2a_tasks.view_worker", tenants=("acme",))
+        assert notices(client) == []

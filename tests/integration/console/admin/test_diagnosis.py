@@ -52,7 +52,7 @@ class TestTheFragment:
         assert "href" not in page(rf, at_work().task)
 
     def test_says_who_is_needed_in_words(self, rf: RequestFactory) -> None:
-        assert "It needs its client." in page(rf, make_task(state=TaskState.INPUT_REQUIRED))
+        assert "It waits for its client." in page(rf, make_task(state=TaskState.INPUT_REQUIRED))
 
     def test_shows_names_as_text(self, rf: RequestFactory) -> None:
         text = page(rf, at_work(worker=SCRIPT).task)

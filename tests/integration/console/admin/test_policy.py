@@ -82,6 +82,11 @@ def kept(answer: Any) -> None:
 
 @pytest.mark.django_db
 class TestPages:
+    @pytest.fixture(autouse=True)
+    def without_playground(self, settings: Any) -> None:
+        """Its page shows files of agents, too (tests/integration/test_start_page.py)."""
+        settings.A2A_PLAYGROUND = "0"
+
     def test_have_nothing_inline(self, admin_client: Client) -> None:
         everything()
         alike = () if THOROUGH else ("/history/", "/delete/", "?q=x")
@@ -93,7 +98,10 @@ class TestPages:
         key, delivery = ApiKey.objects.get(), Delivery.objects.all()[0]
         picked = {"_selected_action": [key.pk]}
         asked = [
-            ("/admin/a2a_tasks/apikey/", {"action": "rotate_selected", **picked}),
+            *(
+                ("/admin/a2a_tasks/apikey/", {"action": "rotate_selected", **picked, **more})
+                for more in ({}, {"confirmed": "yes"})
+            ),
             ("/admin/a2a_tasks/apikey/add/", {"name": ""}),
             (f"/admin/a2a_push/delivery/{delivery.pk}/replay/", {}),
             (f"/admin/a2a_push/receiver/{delivery.receiver_id}/disable/", {"reason": "x"}),
@@ -109,7 +117,13 @@ class TestPages:
         everything()
         task = Task.objects.get()
         base = f"/admin/a2a_tasks/task/{task.pk}/"
-        pieces = ("json/", "header/", "tail/", "change/?markdown", "change/?from=1")
+        pieces = (
+            "live/top/",
+            "live/tab/",
+            "change/?from=1",
+            "change/?tab=facts",
+            "change/?tab=json",
+        )
         for page in (*pieces, f"../../context/{task.context_id}/conversation/"):
             kept(admin_client.get(urljoin(base, page)))
 

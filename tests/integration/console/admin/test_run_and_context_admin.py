@@ -89,7 +89,9 @@ class TestRuns:
         run = add_run(make_task(), round=PARKED, parked_in="night", due_at=noon)
         page = admin_client.get(reverse("admin:a2a_tasks_run_change", args=[run.pk])).text
         assert ("parked</span>" in page, "night" in page, "2100-01-01" in page) == (True,) * 3
-        of_task = admin_client.get(reverse("admin:a2a_tasks_task_change", args=[run.task_id])).text
+        of_task = admin_client.get(
+            reverse("admin:a2a_tasks_task_change", args=[run.task_id]), {"tab": "facts"}
+        ).text
         assert "parked in the step night until 2100-01-01" in of_task
 
     def test_show_the_end_of_a_long_trace(self, admin_client: Client) -> None:

@@ -15,12 +15,14 @@ from django.test import Client
 from django.urls import reverse
 
 from a2a_console.admin.widgets.staff import HostWideAdmin, TenantAdmin
+from a2a_console.bulk.jobs import work
 from a2a_push.models import Attempt, Delivery, DeliveryStatus, PushConfig, Receiver
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.audit import Action
 from a2a_tasks.models import (
     ApiKey,
     AuditEntry,
+    BulkJob,
     Context,
     Grant,
     Hold,
@@ -46,13 +48,14 @@ TABLES: list[type[Model]] = [
     for app in OURS
     for model in apps.get_app_config(app).get_models()
     if admin.site.is_registered(model)
-    and model is not Waiting
+    and model not in {Waiting, BulkJob}
     and not isinstance(admin.site.get_model_admin(model), HostWideAdmin)
 ]
 #: Tasks once more, with a list and buttons of its own: tests/integration/console/admin/test_waiting_admin.py.
 QUEUE = {"a2a_tasks.waiting"}
 #: Registered tables that belong to no tenant.
 OTHERS = {
+    "a2a_tasks.bulkjob",  # of users: tests/integration/console/admin/test_bulk.py
     "a2a_tasks.agentswitch",
     "a2a_tasks.worker",
     "a2a_tasks.budget",
@@ -266,18 +269,21 @@ BUTTONS: dict[type[Model], tuple[str, ...]] = {
     Task: ("cancel", "again"),
     Delivery: ("replay", "retry"),
     PushConfig: ("enable",),
-    Receiver: ("disable", "enable", "replay"),
+    Receiver: ("disable", "enable", "replay", "test"),
 }
 
 
 #: Pages of a row beside the stock ones, and pieces of them.
 VIEWS: dict[type[Model], tuple[str, ...]] = {
-    Task: ("header", "tail", "json"),
+    Task: ("json",),
     Context: ("conversation",),
 }
 #: Pages that are asked for by more than the row's key.
 FILE, PART = "a2a_tasks_task_file", "a2a_tasks_task_part"
-BY_MORE = {FILE, PART, "a2a_tasks_task_bulk", "a2a_tasks_task_export"}
+BY_MORE = {
+    *(FILE, PART),
+    *(f"a2a_tasks_task_{page}" for page in ("bulk", "export", "live", "news", "views")),
+}
 #: Of no row: who may verify sees every tenant (test_audit_admin.py).
 VERIFY = "a2a_tasks_auditentry_verify"
 
@@ -300,14 +306,22 @@ def test_parts_are_there_for_staff_of_their_tenant_alone() -> None:
         assert answer.status_code == status
 
 
+def test_news_are_told_to_staff_of_their_tenant_alone() -> None:
+    client = member("acme")
+    for tenant, status in (("acme", 200), ("globex", 204)):
+        task = rows_of(tenant).of[Task]
+        answer = client.get(reverse("admin:a2a_tasks_task_news"), {"top": task.pk - 1})
+        assert answer.status_code == status
+
+
 @pytest.mark.parametrize(("deed", "state"), [("cancel", "SUBMITTED"), ("run-again", "FAILED")])
 def test_anothers_tasks_are_left_alone_whatever_keys_a_form_has(deed: str, state: str) -> None:
     theirs = rows_of("globex").of[Task]
     Task.objects.update(state=TaskState[state])
-    answer = member("acme").post(
-        reverse("admin:a2a_tasks_task_bulk", args=[deed]), {"keys": f"{theirs.pk},x,-1"}
-    )
+    said = {"choice": f'{{"selection":{{}},"keys":[{theirs.pk},-1]}}'}
+    answer = member("acme").post(reverse("admin:a2a_tasks_task_bulk", args=[deed]), said)
     assert answer.status_code == 302
+    work()
     assert list(Task.objects.values_list("pk", "state")) == [(theirs.pk, TaskState[state])]
 
 

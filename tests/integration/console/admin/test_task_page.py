@@ -1,9 +1,10 @@
-"""The page of a task: a header and one timeline of everything, both of which follow the task; cut by what the user may see."""
+"""The page of a task: a header and tabs, which follow the task; cut by what the user may see."""
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 from datetime import datetime, timedelta
 
 import pytest
@@ -15,15 +16,16 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from a2a_console.admin.tasks import sources, timeline_page
+from a2a_console.admin.tasks import sources
 from a2a_push.models import Delivery, DeliveryStatus
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import AuditEntry, Context, Event, Run, RunStatus, Task
+from a2a_tasks.protocol.forms import FORM
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import audit, run_lines
+from a2a_tasks.store import audit, run_lines, segments
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import (
     add_artifact,
@@ -51,6 +53,17 @@ def url(task: Task, view: str = "change") -> str:
     return f"/admin/a2a_tasks/task/{task.pk}/{view}/"
 
 
+def facts(client: Client, task: Task) -> str:
+    """The tab of raw facts."""
+    return tab(client, task, "?tab=facts")
+
+
+def tab(client: Client, task: Task, query: str = "") -> str:
+    """The lower part of the page."""
+    body = client.get(url(task) + query).text
+    return body[body.index('id="a2a-tab"') : body.index('id="a2a-help"')]
+
+
 def add_chunks(task: Task, count: int, artifact_id: str = "novel") -> None:
     """So many more pieces of an artifact that grows, at once."""
     first = task.last_event + 1
@@ -71,11 +84,6 @@ def add_chunks(task: Task, count: int, artifact_id: str = "novel") -> None:
 
 def when(task: Task, number: int, moment: datetime) -> None:
     Event.objects.filter(task=task, number=number).update(created_at=moment)
-
-
-def timeline(client: Client, task: Task, query: str = "") -> str:
-    body = client.get(url(task) + query).text
-    return body[body.index('id="a2a-timeline"') : body.index('id="a2a-artifacts"')]
 
 
 def in_order(body: str, *words: str) -> bool:
@@ -116,7 +124,7 @@ class TestTheTimeline:
         run_lines.write([line])
         add_status(task, TaskState.FAILED)
         when(task, 3, at(70))
-        body = timeline(admin_client, task)
+        body = tab(admin_client, task)
         assert in_order(
             body,
             "please",
@@ -134,15 +142,41 @@ class TestTheTimeline:
             'class="a2a-badge a2a-failed"',
         )
 
+    def test_has_every_attempt_of_a_run_that_waited(self, admin_client: Client) -> None:
+        task, begun = make_task(), NOW.timestamp()
+        past = [[1, "worker-a", begun + 1, begun + 13, segments.PARKED, "the bank"]]
+        about = {"attempt": 0, "started_at": at(1), "ended_at": at(60)}
+        run = add_run(task, RunStatus.CANCELED, past=past, **about)
+        Run.objects.filter(pk=run.pk).update(created_at=at(0))
+        body = tab(admin_client, task)
+        says = ("started", "attempt 1 on worker-a in the step the bank", "attempt 1 after 12 s")
+        assert in_order(body, *says)
+        assert (body.count("started"), body.count("queued")) == (1, 0)
+
+    def test_says_when_an_attempt_died_before_a_wait(self, admin_client: Client) -> None:
+        task, begun = make_task(), NOW.timestamp()
+        past = [
+            [1, "worker-a", begun, begun + 5, segments.DIED, ""],
+            [2, "worker-b", begun + 5.5, begun + 9, segments.PARKED, "the bank"],
+        ]
+        error = "Attempt 1 on worker-a died: its process ended with code 3.\n"
+        about = {"attempt": 2, "started_at": at(30), "ended_at": at(31), "error": error}
+        run = add_run(task, RunStatus.ENDED, past=past, worker="worker-b", **about)
+        Run.objects.filter(pk=run.pk).update(created_at=at(0))
+        body = tab(admin_client, task)
+        assert in_order(body, "fenced", "attempt 1 on worker-a: its process", "parked", "ended")
+
     def test_tells_of_tools(self, admin_client: Client) -> None:
         task = make_task("the-task")
-        for number, about in enumerate(({"toolCall": {"id": "call-7"}}, {"toolResult": {}}), 2):
+        for number, about in enumerate(
+            ({"toolCall": {"id": "call-7", "name": "sum <b>"}}, {"toolResult": {}}), 2
+        ):
             message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"data": about}]}
             body = write({"status": {"state": "TASK_STATE_WORKING", "message": message}}).decode()
             Event.objects.create(task=task, number=number, kind=EventKind.TOOL, body=body)
         Task.objects.filter(pk=task.pk).update(last_event=3)
-        body = timeline(admin_client, task)
-        assert in_order(body, "call of a tool", "call-7", "result of a tool")
+        body = tab(admin_client, task)
+        assert in_order(body, "call of the tool <bdi>sum &lt;b&gt;", "call-7", "result of a tool")
 
     def test_has_the_trace_of_an_attempt_that_died_also_if_the_last_one_ended_well(
         self, admin_client: Client
@@ -152,7 +186,7 @@ class TestTheTimeline:
         for error in (death, f"Traceback: no paper\n{death}"):
             task = make_task(error)
             add_run(task, RunStatus.ENDED, attempt=2, error=error, **about)
-            body = timeline(admin_client, task)
+            body = tab(admin_client, task)
             assert "attempt 1 on worker-a: stopped with its process" in body
             assert ("Trace" in body, "no paper" in body) == (error != death, error != death)
 
@@ -166,11 +200,11 @@ class TestTheTimeline:
             error="Attempt 1 on worker-a was stopped with its process.\n",
         )
         Run.objects.filter(pk=run.pk).update(lease_until=timezone.now() + timedelta(hours=1))
-        body = timeline(admin_client, task)
+        body = tab(admin_client, task)
         assert "attempt 1 on worker-a: stopped with its process" in body
-        assert "lease renews by" in admin_client.get(url(task)).text
+        assert "lease renews by" in facts(admin_client, task)
         Run.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
-        assert "lease expired" in admin_client.get(url(task)).text
+        assert "lease expired" in facts(admin_client, task)
 
     def test_has_what_the_audit_log_has_of_the_task(self, admin_client: Client) -> None:
         task, other = make_task("mine"), make_task("other")
@@ -212,7 +246,7 @@ class TestTheTimeline:
         config = make_config(task)
         for number, status in ((7, 501), (300, 502)):
             add_attempt(make_delivery(config, number=number, through=number), status)
-        early, late = (timeline(admin_client, task, f"?from={n}") for n in (1, 201))
+        early, late = (tab(admin_client, task, f"?from={n}") for n in (1, 201))
         assert "early-step" in early
         assert "late-step" not in early
         assert ">501<" in early
@@ -229,7 +263,7 @@ class TestTheTimeline:
         run = add_run(task)
         for number in range(3):
             add_step(task, run, f"step-{number}")
-        body = admin_client.get(url(task)).text
+        body = tab(admin_client, task)
         assert "more steps than fit" in body
         assert "step-0" not in body
         assert "step-2" in body
@@ -238,7 +272,7 @@ class TestTheTimeline:
         task = make_task()
         add_chunks(task, 1_000)
         body = admin_client.get(url(task)).text
-        assert "200 pieces" in body
+        assert "101 pieces" in body
         assert "word1001" in body
         assert "word801 " not in body
 
@@ -263,14 +297,14 @@ class TestTheTimeline:
         few, many = made("short", 1), made("long", 8)
         counts = []
         for task in (few, many):
-            for address in (url(task), url(task, "tail") + "?after=1", url(task, "header")):
+            for address in (url(task), url(task, "live/tab"), url(task, "live/top")):
                 with CaptureQueriesContext(connection) as asked:
                     assert admin_client.get(address).status_code == 200
                 counts.append(len(asked))
         assert counts[3:] == counts[:3]
-        assert counts[0] <= 30
+        assert counts[0] <= 45
         assert counts[1] <= 18
-        assert counts[2] <= 12
+        assert counts[2] <= 30
 
 
 class TestTheHeader:
@@ -280,23 +314,27 @@ class TestTheHeader:
         task = make_task(state=TaskState.WORKING, owner="alice", dialect="v03")
         add_run(task, RunStatus.RUNNING, attempt=3, worker="worker-9")
         Task.objects.filter(pk=task.pk).update(created_at=timezone.now() - timedelta(minutes=3))
-        body = admin_client.get(url(task)).text
-        head = body[body.index('id="a2a-header"') : body.index('id="a2a-timeline"')]
-        for word in ("working", "alice", "demo", "0.3 (v03)", "attempt 3 on worker-9", "so far"):
+        head = admin_client.get(url(task, "live/top")).text
+        for word in ("working", "alice", "demo", "3 min so far"):
             assert word in head
+        for word in ("alice", "demo", "0.3 (v03)", "attempt 3 on worker-9"):
+            assert word in facts(admin_client, task)
 
     def test_says_what_models_were_used_for(self, admin_client: Client) -> None:
         task = make_task()
         tokens = {"input_tokens": 30, "cached_tokens": 7, "output_tokens": 4}
         add_usage(task, "large <b>", requests=2, **tokens, cost="0.25", currency="USD")
-        head = admin_client.get(url(task, "header")).text
-        assert "Usage of large &lt;b&gt;" in head
-        assert "2 requests: 30 tokens in, 7 cached, 4 out, cost 0.25 USD" in head
+        head = admin_client.get(url(task, "live/top")).text
+        assert "2 model calls" in head
+        assert "0.25 USD" in head
+        whole = facts(admin_client, task)
+        assert "Usage of large &lt;b&gt;" in whole
+        assert "2 requests: 30 tokens in, 7 cached, 4 out, cost 0.25 USD" in whole
 
     def test_names_who_made_what_its_tenant_shares(self, admin_client: Client) -> None:
         task = make_task(owner="tenant-drawer")
         Task.objects.filter(pk=task.pk).update(maker="carol")
-        body = admin_client.get(url(task)).text
+        body = facts(admin_client, task)
         assert "carol" in body
         assert "all callers of its tenant" in body
 
@@ -311,173 +349,114 @@ class TestTheHeader:
         task = make_task()
         if status:
             add_run(task, status)
-        assert says in admin_client.get(url(task)).text
+        assert says in facts(admin_client, task)
 
     def test_says_why_it_stands_as_it_does_until_it_has_ended(self, admin_client: Client) -> None:
         task = make_task()
-        assert "Current status" in admin_client.get(url(task, "header")).text
+        assert "Current status" in admin_client.get(url(task, "live/top")).text
         add_status(task, TaskState.COMPLETED)
-        assert "Why it stands" not in admin_client.get(url(task)).text
+        assert "Current status" not in admin_client.get(url(task)).text
 
-    def test_does_not_show_again_what_it_has_shown(self, admin_client: Client) -> None:
+    def test_counts_those_that_failed_alike_but_for_numbers(self, admin_client: Client) -> None:
+        errors = (
+            "ValueError: sum of 7",
+            "ValueError: sum of 12",
+            "KeyError: 7",
+            "ValueError: sum of",
+        )
+        tasks = [make_task(f"task-{n}", state=TaskState.FAILED) for n in range(len(errors))]
+        for task, error in zip(tasks, errors, strict=True):
+            Task.objects.filter(pk=task.pk).update(status_text=error)
+        assert "1 other failed alike" in admin_client.get(url(tasks[0])).text
+        assert "failed alike" not in admin_client.get(url(tasks[2])).text
+
+    def test_of_a_task_that_failed_without_an_exception_has_the_agents_words(
+        self, admin_client: Client
+    ) -> None:
+        task = make_task(state=TaskState.FAILED)
+        words = json.dumps({"parts": [{"text": "no <b>paper</b>"}]})
+        Task.objects.filter(pk=task.pk).update(status_message=words)
+        assert "<bdi>no &lt;b&gt;paper&lt;/b&gt;</bdi>" in admin_client.get(url(task)).text
+
+
+class TestTheConversation:
+    def test_is_that_of_the_task_and_has_the_form_of_its_question_instead_of_json(
+        self, sign_in: SignIn
+    ) -> None:
+        task = make_task("mine", text="book a **room**")
+        make_task("other", text="of another task")
+        add_artifact(task, "plan <b>", "# Day 1")
+        add_status(task, TaskState.INPUT_REQUIRED)
+        form = {"type": "object", "properties": {"town": {"type": "string", "title": "Town"}}}
+        parts = [{"text": "Where *to*?"}, {"data": {"form": form}}]
+        about = {"messageId": "m", "role": "ROLE_AGENT", "extensions": [FORM], "parts": parts}
+        Task.objects.filter(pk=task.pk).update(status_message=write(about).decode())
+        bob = sign_in("view_task", "answer_task")
+        upper = bob.get(url(task, "live/top")).text
+        assert in_order(
+            upper, "<strong>room</strong>", "plan &lt;b&gt;", "<h1>Day 1", "<em>to</em>", "Town"
+        )
+        assert "of another task" not in upper
+        assert " tasks</span>" not in upper, "the answer goes to this task alone"
+        assert "properties" not in upper
+        User.objects.get().user_permissions.remove(Permission.objects.get(codename="answer_task"))
+        assert "Town" not in bob.get(url(task, "live/top")).text
+
+
+class TestTabs:
+    def test_have_the_logs_and_the_audit_log_alone(self, admin_client: Client) -> None:
+        task = make_task("mine")
+        run = add_run(task)
+        line = run_lines.RunLogLine(run.pk, 1, NOW, logging.INFO, "agents.demo", "paper <b>low")
+        run_lines.write([line])
+        scope = OwnerScope("", "alice", task.agent)
+        audit.note(Action.TASK_CANCEL, "mine", scope=scope, actor="of-mine")
+        found = {name: tab(admin_client, task, f"?tab={name}") for name in ("logs", "audit")}
+        assert ["paper &lt;b&gt;low" in body for body in found.values()] == [True, False]
+        assert ["of-mine" in body for body in found.values()] == [False, True]
+
+    def test_of_an_unknown_name_is_the_timeline(self, admin_client: Client) -> None:
         task = make_task()
-        Task.objects.filter(pk=task.pk).update(created_at=timezone.now() - timedelta(days=3))
-        first = admin_client.get(url(task, "header"))
-        assert "every 2s" in first.text
-        mark = first.context["header"].mark
-        again = admin_client.get(url(task, "header"), {"mark": mark})
-        assert [again.status_code, again.content] == [204, b""]
-        add_status(task, TaskState.COMPLETED)
-        last = admin_client.get(url(task, "header"), {"mark": mark})
-        assert last.status_code == 200
-        assert "completed" in last.text
-        assert "hx-get" not in last.text
-        assert "Cancel task" not in last.text
+        assert 'id="event-1"' in tab(admin_client, task, "?tab=<script>")
 
 
 class TestFollowing:
-    def follow(
-        self, client: Client, task: Task, tail: timeline_page.Tail | None
-    ) -> timeline_page.Story | None:
-        """Ask for what the browser asks for; None = nothing new."""
-        assert tail is not None
-        query = f"?after={tail.after}&mark={tail.mark}&since=1"
-        answer = client.get(url(task, "tail") + query)
-        assert answer.status_code in {200, 204}
-        return answer.context["story"] if answer.status_code == 200 else None
-
-    @pytest.fixture(autouse=True)
-    def nothing_is_late(
-        self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """What happened is settled at once; in the test of what comes late, not before its end."""
-        late = "late" in request.node.name
-        monkeypatch.setattr(timeline_page, "LATE", timedelta(hours=1) if late else timedelta(0))
-
-    def test_what_is_told_late_is_shown_in_its_place_also_after_the_end(
-        self, admin_client: Client
-    ) -> None:
+    def test_both_parts_ask_for_themselves_until_the_end(self, admin_client: Client) -> None:
         task = make_task(state=TaskState.WORKING)
-        run = add_run(task, RunStatus.RUNNING)
-        tail = admin_client.get(url(task)).context["tail"]
-        before = timezone.now() - timedelta(milliseconds=2)  # the protocol's times have no more
-        add_status(task, TaskState.COMPLETED, "done")
-        told = self.follow(admin_client, task, tail)
-        assert told is not None
-        line = run_lines.RunLogLine(
-            run.pk, 1, before, logging.INFO, "agents.demo", "said-before-the-end"
-        )
-        run_lines.write([line])
-        told = self.follow(admin_client, task, told.tail)
-        assert told is not None
-        assert told.tail is not None
-        assert told.tail.html.index("said-before-the-end") < told.tail.html.index(">done<")
+        assert admin_client.get(url(task)).text.count("every 2s") == 2
+        add_status(task, TaskState.COMPLETED, "the end")
+        for part in ("live/top", "live/tab"):
+            body = admin_client.get(url(task, part)).text
+            assert "every 2s" in body, "log lines may come late"
+        Task.objects.filter(pk=task.pk).update(status_at=at(-9))
+        for part in ("change", "live/top", "live/tab"):
+            assert "hx-get" not in admin_client.get(url(task, part)).text
 
-    def test_the_count_of_events_and_the_artifacts_follow_too(self, admin_client: Client) -> None:
+    def test_a_tab_that_has_not_changed_is_not_sent(self, admin_client: Client) -> None:
         task = make_task(state=TaskState.WORKING)
-        tail = admin_client.get(url(task)).context["tail"]
-        query = f"?after={tail.after}&mark={tail.mark}&since=1"
+        first = admin_client.get(url(task, "live/tab"))
+        found = re.search(r"mark=(\w+)", first.text)
+        assert found is not None
+        again = admin_client.get(url(task, "live/tab"), {"mark": found[1]})
+        assert [again.status_code, again.content] == [204, b""]
         add_status(task, TaskState.WORKING, "half")
-        answer = admin_client.get(url(task, "tail") + query).text
-        events = Task.objects.get().last_event
-        count = f'id="a2a-count" hx-swap-oob="true">Events 1 to {events} of {events}</span>'
-        assert count in answer
-        assert "a2a-artifacts-now" not in answer
-        add_artifact(task, "report", "as it is now")
-        answer = admin_client.get(url(task, "tail") + query).text
-        assert 'id="a2a-artifacts-now" aria-labelledby="a2a-artifacts" hx-swap-oob="true"' in answer
-        assert answer.count("as it is now") > 1
+        assert "half" in admin_client.get(url(task, "live/tab"), {"mark": found[1]}).text
 
-    def test_a_task_that_has_ended_is_not_followed(self, admin_client: Client) -> None:
-        task = make_task(state=TaskState.COMPLETED)
-        assert "hx-get" not in admin_client.get(url(task)).text
-
-    def test_an_older_window_is_not_followed(self, admin_client: Client) -> None:
-        task = make_task()
-        add_chunks(task, 300)
-        assert "every 1s" not in admin_client.get(url(task) + "?from=1").text
-        assert "every 1s" in admin_client.get(url(task)).text
-
-    def test_nothing_new_is_nothing_sent(self, admin_client: Client) -> None:
+    def test_what_the_url_says_is_asked_for_again(self, admin_client: Client) -> None:
         task = make_task(state=TaskState.WORKING)
-        add_run(task, RunStatus.RUNNING)
-        tail = admin_client.get(url(task)).context["tail"]
-        assert self.follow(admin_client, task, tail) is None
+        body = admin_client.get(url(task) + "?tab=logs&bar=x&next=//evil.example").text
+        assert 'live/tab/?mark=&amp;tab=logs"' in body
+        assert '&amp;tab=logs&amp;bar=x"' in body
+        assert "evil.example" not in body
 
-    def test_new_events_are_told_once_and_stay(self, admin_client: Client) -> None:
+    def test_the_newest_events_begin_at_a_round_number(self, admin_client: Client) -> None:
+        """So that the lines of a page that follows a task stay."""
         task = make_task()
-        tail = admin_client.get(url(task)).context["tail"]
-        assert tail.after == 1
-        add_status(task, TaskState.WORKING, "first")
-        add_status(task, TaskState.WORKING, "second")
-        told = self.follow(admin_client, task, tail)
-        assert told is not None
-        assert [line.content.first for line in told.lines] == [2, 3]
-        assert self.follow(admin_client, task, told.tail) is None
+        add_chunks(task, 349)
+        shown = admin_client.get(url(task)).context["window"]
+        assert (shown.first, shown.last, shown.older, shown.newer) == (201, 350, 1, None)
 
-    def test_an_artifact_that_grows_is_one_line_that_is_told_anew(
-        self, admin_client: Client
-    ) -> None:
-        task = make_task()
-        add_chunks(task, 3)
-        tail = admin_client.get(url(task)).context["tail"]
-        assert [tail.after, tail.lines[0].content.pieces] == [1, 3]
-        add_chunks(task, 2)
-        told = self.follow(admin_client, task, tail)
-        assert told is not None
-        assert told.tail is not None
-        assert [told.tail.after, told.tail.lines[0].content.pieces] == [1, 5]
-        add_chunks(task, timeline_page.PIECES)
-        told = self.follow(admin_client, task, told.tail)
-        assert told is not None
-        assert told.tail is not None
-        assert told.lines[0].content.pieces == 5 + timeline_page.PIECES
-        assert told.tail.after == task.last_event
-
-    def test_what_others_tell_later_is_told(self, admin_client: Client) -> None:
-        task = make_task()
-        tail = admin_client.get(url(task)).context["tail"]
-        run = add_run(task, RunStatus.RUNNING)
-        told = self.follow(admin_client, task, tail)
-        assert told is not None
-        assert told.tail is not None
-        assert told.tail.lines
-        assert self.follow(admin_client, task, told.tail) is None
-        add_step(task, run, "the-step")
-        again = self.follow(admin_client, task, told.tail)
-        assert again is not None
-
-    def test_the_end_is_told_and_then_it_stops(self, admin_client: Client) -> None:
-        task = make_task()
-        tail = admin_client.get(url(task)).context["tail"]
-        add_status(task, TaskState.FAILED, "no paper")
-        answer = admin_client.get(url(task, "tail"), {"after": tail.after, "since": 1})
-        assert "no paper" in answer.text
-        assert "The task has ended." in answer.text
-        assert "hx-get" not in answer.text
-
-    def test_what_came_too_quickly_is_left_out_and_linked_to(self, admin_client: Client) -> None:
-        task = make_task()
-        tail = admin_client.get(url(task)).context["tail"]
-        add_chunks(task, 1_000)
-        answer = admin_client.get(url(task, "tail"), {"after": tail.after, "since": 1})
-        assert "800 events" in answer.text
-        assert 'href="?from=2#a2a-timeline"' in answer.text
-        assert "word1001" in answer.text
-
-    def test_a_page_that_has_grown_long_begins_anew(self, admin_client: Client) -> None:
-        task = make_task()
-        add_chunks(task, timeline_page.LIVE + 1)
-        answer = admin_client.get(url(task, "tail"), {"after": timeline_page.LIVE, "since": 1})
-        assert answer["HX-Refresh"] == "true"
-
-    @rows("after", ["x", "9" * 30, "²", "99"], within=rolled_back)
-    def test_forgives_a_wrong_number(self, admin_client: Client, after: str) -> None:
-        task = make_task(state=TaskState.WORKING)
-        asked = {"after": after, "since": after}
-        assert admin_client.get(url(task, "tail"), asked).status_code == 200
-
-    @rows("piece", ["header", "tail"], within=rolled_back)
+    @rows("piece", ["live/top", "live/tab"], within=rolled_back)
     def test_whoever_is_signed_out_is_told_so_and_not_sent_to_the_login(
         self, client: Client, piece: str
     ) -> None:
@@ -496,7 +475,7 @@ def acme() -> Task:
     return task
 
 
-PIECES = ("change", "header", "tail", "json", "parts/event/1/0")
+PIECES = ("change", "live/top", "live/tab", "json", "parts/event/1/0")
 
 
 class TestWhoSeesWhat:
@@ -530,13 +509,13 @@ class TestWhoSeesWhat:
             "view_auditentry": ("who-sent",),
             "view_delivery": ("answered 418",),  # the number alone may be part of another
         }
-        body = timeline(bob, task)
+        body = tab(bob, task)
         assert not any(word in body for words in rights.values() for word in words)
         for right, words in rights.items():
             User.objects.get().user_permissions.set(
                 Permission.objects.filter(codename__in=["view_task", right])
             )
-            body = timeline(bob, task)
+            body = tab(bob, task)
             assert all(word in body for word in words), right
 
 
@@ -563,7 +542,7 @@ class TestRunningAgain:
         place = self.press(bob, task)
         new = Task.objects.get(predecessor=None, pk__gt=task.pk)
         assert place == url(new)
-        assert f"Run again: 1, as {new.public_id}." in self.said
+        assert f"Run again as {new.public_id}." in self.said
         assert [new.owner, new.context_id, new.state] == [
             "alice",
             task.context_id,
@@ -579,7 +558,7 @@ class TestRunningAgain:
         assert self.said
         add_run(task, RunStatus.FAILED)
         assert self.press(admin_client, task) == url(task)
-        assert "Not run again: 1. The agent an-agent-that-is-gone is not on this host" in self.said
+        assert "Not run again. The agent an-agent-that-is-gone is not on this host" in self.said
         assert Task.objects.count() == 1
 
     def test_needs_the_permission_and_a_task_that_has_ended(self, sign_in: SignIn) -> None:
@@ -600,3 +579,35 @@ def test_deliveries_of_a_piece_of_a_long_task_are_found_along_an_index() -> None
             cursor.execute("set local enable_seqscan = off")
     plan = Delivery.objects.filter(task_id=task.pk, number__range=(1, 200)).explain()
     assert "delivery_of_task" in plan
+
+
+class TestTheNextTask:
+    def test_is_that_of_the_list_from_which_one_came_on_every_tab(
+        self, admin_client: Client
+    ) -> None:
+        first, other, middle, _, last = (
+            make_task(name, agent=agent)
+            for name, agent in zip("abcde", ("demo", "x", "demo", "x", "demo"), strict=True)
+        )
+        came = "_changelist_filters=agent%3Ddemo"
+        for query in (f"?{came}", f"?tab=logs&{came}"):
+            page = admin_client.get(url(middle) + query)
+            assert page.context["neighbours"] == {"above": last.pk, "below": first.pk}
+            assert f'rel="prev" href="{url(last)}?{came}"' in page.text
+            assert f'href="{url(middle)}?tab=json&amp;{came}#a2a-tabs"' in page.text
+            assert 'id="a2a-back" href="/admin/a2a_tasks/task/?agent=demo"' in page.text
+        ends = admin_client.get(f"{url(first)}?{came}").context["neighbours"]
+        assert ends == {"above": middle.pk, "below": None}
+        assert admin_client.get(url(other)).context["neighbours"]["below"] == first.pk
+        assert (
+            f'href="{url(middle)}?{came}"'
+            in admin_client.get("/admin/a2a_tasks/task/?agent=demo").text
+        )
+        odd = admin_client.get(f"{url(middle)}?_changelist_filters=state%3Dbogus")
+        assert odd.context["neighbours"]["below"] == other.pk
+
+    def test_is_one_that_the_user_sees(self, sign_in: SignIn, acme: Task) -> None:
+        mine = make_task()
+        assert acme.pk < mine.pk
+        page = sign_in("view_task").get(url(mine))
+        assert page.context["neighbours"] == {"above": None, "below": None}

@@ -128,10 +128,12 @@ class TestTheConversation:
         picture = {"raw": "A" * 50_000, "mediaType": "image/png"}
         Message.objects.filter(task=task).update(body=json.dumps({"parts": [picture]}))
         say(task, "x" * 1_000_000)
-        add_artifact(task, "growing", "x", closed=False)
+        add_artifact(task, "growing", "once <b>upon", " a time", closed=False)
         body = admin_client.get(url(task)).text
         assert f"/admin/a2a_tasks/task/{task.pk}/parts/event/1/0/" in body
-        assert body.count("too long for here, or still growing") == 2
+        assert body.count("too long for here, or still growing") == 1
+        assert "once &lt;b&gt;upon a time" in body
+        assert "artifact, growing" in body
 
     @rows("body", ["", "{", "7", "[" * 5000, '{"parts":7}'], within=rolled_back)
     def test_shows_whatever_is_stored(self, admin_client: Client, body: str) -> None:

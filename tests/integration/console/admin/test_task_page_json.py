@@ -10,13 +10,18 @@ from django.core.files.storage import storages
 from django.test import Client
 
 from a2a_console.admin.tasks import raw_json
-from a2a_tasks.models import Message, StoredFile
+from a2a_tasks.models import Message, StoredFile, Task
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.values import TaskState
 from tests.support.console.admin.rows import add_artifact, make_task
 from tests.support.rows import rolled_back, rows
 
 SCRIPT = "</pre><script>alert(1)</script>"
+
+
+def page_of(task: Task) -> str:
+    """The page of the task."""
+    return f"/admin/a2a_tasks/task/{task.pk}/change/"
 
 
 @pytest.mark.django_db
@@ -26,11 +31,12 @@ class TestTheJson:
         task = make_task("the-task", text=SCRIPT, state=TaskState.WORKING)
         add_artifact(task, "answer", "forty-two", closed=False)
         page = f"/admin/a2a_tasks/task/{task.pk}/json/"
-        body = admin_client.get(page, {"dialect": code}).text
+        shown = page_of(task)
+        body = admin_client.get(shown, {"tab": "json", "dialect": code}).text
         assert "<script>alert" not in body
         assert "alert(1)" in body
         assert f'<option value="{code}" selected>' in body
-        saved = admin_client.get(page, {"dialect": code, "save": "yes"})
+        saved = admin_client.get(page, {"dialect": code})
         assert saved["Content-Type"] == "application/json"
         assert saved["Content-Disposition"] == f'attachment; filename="task-{task.pk}.{code}.json"'
         assert "forty-two" in json.dumps(json.loads(saved.content))
@@ -39,10 +45,10 @@ class TestTheJson:
         self, admin_client: Client
     ) -> None:
         task = make_task(dialect="v03", state=TaskState.WORKING)
-        page = f"/admin/a2a_tasks/task/{task.pk}/json/"
+        page = page_of(task) + "?tab=json"
         assert "&quot;kind&quot;: &quot;task&quot;" in admin_client.get(page).text
-        assert "&quot;kind&quot;: &quot;task&quot;" in admin_client.get(page + "?dialect=xx").text
-        assert "TASK_STATE_WORKING" in admin_client.get(page + "?dialect=v10").text
+        assert "&quot;kind&quot;: &quot;task&quot;" in admin_client.get(page + "&dialect=xx").text
+        assert "TASK_STATE_WORKING" in admin_client.get(page + "&dialect=v10").text
 
     def test_is_cut_and_can_be_saved_whole(
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
@@ -50,10 +56,9 @@ class TestTheJson:
         task = make_task(text="x" * 50_000)
         page = f"/admin/a2a_tasks/task/{task.pk}/json/"
         monkeypatch.setattr(raw_json, "SHOWN", 1_000)
-        body = admin_client.get(page).text
+        body = admin_client.get(page_of(task) + "?tab=json").text
         assert "the first 1000 are shown" in body
-        assert len(body) < 30_000
-        assert len(admin_client.get(page + "?save").content) > 50_000
+        assert len(admin_client.get(page).content) > 50_000
 
     def test_of_a_huge_task_is_not_put_together(
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
@@ -62,10 +67,11 @@ class TestTheJson:
         add_artifact(task, "grows", "y" * 1_000, "y" * 1_000, closed=False)
         page = f"/admin/a2a_tasks/task/{task.pk}/json/"
         monkeypatch.setattr(raw_json, "READ", 6_000)
-        assert "too many for a page" in admin_client.get(page).text
+        shown = page_of(task) + "?tab=json"
+        assert "too many for a page" in admin_client.get(shown).text
         monkeypatch.setattr(raw_json, "LARGEST", 6_000)
-        assert "Too large to be put together" in admin_client.get(page).text
-        assert admin_client.get(page + "?save").status_code == 404
+        assert "Too large to be put together" in admin_client.get(shown).text
+        assert admin_client.get(page).status_code == 404
 
     def test_links_to_files_where_the_admin_has_them(self, admin_client: Client) -> None:
         task = make_task()
@@ -77,6 +83,6 @@ class TestTheJson:
             {"messageId": "m", "role": "ROLE_USER", "parts": [part]}, separators=(",", ":")
         )
         Message.objects.filter(task=task).update(body=body)
-        answer = admin_client.get(f"/admin/a2a_tasks/task/{task.pk}/json/?save")
+        answer = admin_client.get(f"/admin/a2a_tasks/task/{task.pk}/json/")
         assert f"/admin/a2a_tasks/task/{task.pk}/files/{file.pk}/".encode() in answer.content
         assert b"a2a-file:" not in answer.content

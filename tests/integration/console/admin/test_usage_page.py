@@ -37,9 +37,41 @@ class TestThePage:
         page = admin_client.get(URL, {"by": "model"}).text
         assert "&lt;b&gt;large" in page
         assert page.count("1,234") >= 2
-        assert "0.05" in page
-        assert "a2a-fill-input" in page
+        assert "<strong>0.05 USD</strong>" in page
+        assert "a2a-fill-cost" in page
         assert 'href="/admin/usage/"' in admin_client.get("/admin/").text
+
+    def test_draws_tokens_where_no_cost_is_known(self, admin_client: Client) -> None:
+        spent(cost=None, currency="")
+        page = admin_client.get(URL).text
+        assert "a2a-fill-input" in page
+        assert "unknown" in page
+
+    def test_rounds_money_and_keeps_the_exact_cost(self, admin_client: Client) -> None:
+        spent(cost="0.123456")
+        page = admin_client.get(URL).text
+        assert 'title="0.123456 USD"><strong>0.12 USD</strong>' in page
+
+    @pytest.mark.parametrize(
+        ("by", "url"),
+        [
+            ("agent", "/admin/a2a_tasks/task/?agent=demo"),
+            ("tenant", "/admin/a2a_tasks/task/?tenant=acme"),
+            ("caller", "/admin/a2a_tasks/task/?owner=alice"),
+            ("conversation", "/admin/a2a_tasks/task/?context=context-1"),
+            ("model", "?model=m&amp;by=agent"),
+            ("task", "/admin/a2a_tasks/task/{task}/change/"),
+        ],
+    )
+    def test_links_each_line_to_its_tasks(self, admin_client: Client, by: str, url: str) -> None:
+        spent("acme")
+        key = Task.objects.get().pk
+        assert f'href="{url.format(task=key)}"' in admin_client.get(URL, {"by": by}).text
+
+    def test_has_spans_to_choose(self, admin_client: Client) -> None:
+        page = admin_client.get(URL, {"by": "model"})
+        today = timezone.now().date().isoformat()
+        assert f"?by=model&amp;since={today}&amp;until={today}" in page.text
 
     def test_takes_days_and_values(self, admin_client: Client) -> None:
         spent(at=timezone.now() - timedelta(days=40), model="early")

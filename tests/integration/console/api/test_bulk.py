@@ -13,7 +13,8 @@ from django.db import OperationalError
 from django.test import AsyncClient
 from psycopg.errors import DeadlockDetected
 
-from a2a_console.admin.tasks import bulk, export
+from a2a_console.bulk import actions as bulk
+from a2a_console.bulk import export
 from a2a_console.search import selection
 from a2a_console.search.task_record import COLUMNS
 from a2a_tasks.access.api_keys import issue

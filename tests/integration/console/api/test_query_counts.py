@@ -27,7 +27,7 @@ MAX_COUNT = {
     "get_statistics": 20,
     "list_agents": 22,
     "get_agent": 22,
-    "get_task": 13,
+    "get_task": 14,
     "list_tasks": 18,
     "get_task_diagnosis": 15,
 }

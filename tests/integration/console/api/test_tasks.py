@@ -26,7 +26,7 @@ class TestTheList:
         Task.objects.filter(pk=first.pk).update(status_at=long_ago)
         make_task("w-2", state=TaskState.WORKING, owner="carol", context_id="context-2")
         make_task("f-3", state=TaskState.FAILED, agent="tables", dialect="v03")
-        make_task("W-4")
+        add_run(make_task("W-4"), queue="crawl", due_at=long_ago)
         bob = person(*VIEW)
         for query, ids in (
             ("state=working", ["w-2"]),
@@ -38,6 +38,9 @@ class TestTheList:
             ("tenant=", ["W-4", "f-3", "w-2", "s-1"]),
             ("context=context-2", ["w-2"]),
             ("dialect=v03", ["f-3"]),
+            ("stuck=any", ["W-4"]),
+            ("stuck=no-worker&state=unfinished", ["W-4"]),
+            ("stuck=lost", []),
             ("id=w-2", ["w-2"]),
             ("id_prefix=w-", ["w-2"]),
             ("id_prefix=%25", []),

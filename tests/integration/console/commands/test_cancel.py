@@ -22,7 +22,7 @@ def states() -> dict[str, str]:
 def test_a_task_is_cancelled_by_its_id_or_its_number() -> None:
     make_task("one")
     two = make_task("two")
-    assert a2a("cancel", "one", f"#{two.pk}", "--yes") == "Cancelled: 2\n"
+    assert a2a("cancel", "one", f"#{two.pk}", "--yes") == "Canceled: 2\n"
     assert set(states().values()) == {"canceled"}
 
 
@@ -35,7 +35,7 @@ def test_filters_mean_those_that_have_not_ended() -> None:
     make_task("one", agent="demo")
     make_task("two", agent="tables")
     make_task("over", agent="demo", state=TaskState.FAILED)
-    assert a2a("cancel", "--agent", "demo", "--yes") == "Cancelled: 1\n"
+    assert a2a("cancel", "--agent", "demo", "--yes") == "Canceled: 1\n"
     assert states() == {"one": "canceled", "two": "submitted", "over": "failed"}
 
 

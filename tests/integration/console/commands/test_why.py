@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from a2a_tasks.access import switch_cache
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.declaration import declare
-from a2a_tasks.models import Run
+from a2a_tasks.models import PARKED, Run
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import versions
 from tests.integration.console.commands import a2a
@@ -33,6 +33,15 @@ def test_tells_of_all_owners_tasks_of_an_id() -> None:
     tasks = [make_task(owner=owner) for owner in ("alice", "bob")]
     said = a2a("why", "task-1")
     assert [f"Task #{task.pk}:" in said for task in tasks] == [True, True]
+
+
+def test_no_words_of_an_agent_control_the_terminal() -> None:
+    task = make_task(state=TaskState.WORKING)
+    noon = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.UTC)
+    add_run(task, round=PARKED, attempt=1, due_at=noon, parked_in="night\x1b[2J\u202e")
+    said = a2a("why", "task-1")
+    assert "Parked in the step night\ufffd[2J\ufffd for another" in said
+    assert all(line.isprintable() for line in said.splitlines())
 
 
 def test_says_that_there_is_none() -> None:

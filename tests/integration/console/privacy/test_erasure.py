@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 from decimal import Decimal
@@ -11,10 +12,13 @@ import msgspec
 import pytest
 from asgiref.sync import async_to_sync
 from django.apps import apps
+from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
 from a2a_console.audit.proof import Broken, verify
+from a2a_console.management.commands import privacy
+from a2a_console.privacy import erasure
 from a2a_console.privacy.erasure import Erasure, erase, survey
 from a2a_console.privacy.export import documents
 from a2a_console.privacy.principal import Principal
@@ -45,10 +49,11 @@ from a2a_tasks.models import (
 )
 from a2a_tasks.protocol.errors import WrongCredentials
 from a2a_tasks.protocol.requests import ListTasksRequest
-from a2a_tasks.store import audit, audit_seals, legal_holds, run_lines, usage
+from a2a_tasks.store import audit, audit_seals, files, legal_holds, run_lines, usage
 from a2a_tasks.store.audit_triggers import unlock
 from a2a_tasks.store.idempotency import IdempotencyKey, remember
 from a2a_tasks.store.legal_holds import Held
+from a2a_tasks.store.parking import Parking, park, wake
 from a2a_tasks.store.records import Spender, UsageEntry
 from a2a_tasks.store.replies import reply
 from a2a_tasks.store.run_lines import RunLogLine
@@ -56,7 +61,7 @@ from a2a_tasks.store.tasks import list_tasks
 from tests.support.console.api.world import asked
 from tests.support.execution.waiting import eventually, somebody_waits_for_a_row
 from tests.support.push.rows import add_attempt, make_config, make_delivery
-from tests.support.store.world import AT, Pen, accepted, at_once, held, new
+from tests.support.store.world import AT, Pen, accepted, at_once, claim, held, new
 
 pytestmark = [
     pytest.mark.django_db,
@@ -173,6 +178,32 @@ class TestErase:
         assert isinstance(done, Erasure)
         assert (done.removed.tasks, done.left) == (1, 0)
 
+    def test_what_waits_goes_and_whatever_waits_of_others_goes_on(self) -> None:
+        """A parked run, one that runs, what waits behind them, and a run in the queue; of somebody else, too."""
+        for scope in (MINE, OTHERS):
+            park(Parking(held("parked", scope=scope, ordered=True), "night", 2e9))
+            accepted("behind the parked", scope=scope, ordered=True)
+            held("at work", scope=scope)
+            reply(new("at work", text="and?", scope=scope))
+            accepted("queued", scope=scope)
+        done = erased()
+        assert (done.cancelled, done.removed.tasks, done.left) == (4, 4, 0)
+        rows = Run.objects.order_by("pk").values_list("task__public_id", "task__owner", "status")
+        assert [(task, status) for task, _, status in rows] == [
+            ("parked", "queued"),
+            ("behind the parked", "queued"),
+            ("at work", "running"),
+            ("at work", "queued"),
+            ("queued", "queued"),
+        ]
+        assert {owner for _, owner, _ in rows} == {OTHERS.owner}
+        assert [taken.task_id for taken in claim()] == ["queued"]
+        Run.objects.filter(task__public_id="parked").update(due_at=AT)
+        wake()
+        (woken,) = claim()
+        Pen(woken).end()
+        assert [taken.task_id for taken in claim()] == ["behind the parked"]
+
     def test_what_its_tenant_shares_forgets_it_and_stays(self) -> None:
         shared = OwnerScope("acme", TENANTS, "demo")
         remembered = remember(IdempotencyKey(MINE, "key/2", "f"))
@@ -257,19 +288,46 @@ class TestErase:
     def test_nothing_of_it_is_left_at_tasks_that_others_share_with_it(self) -> None:
         bob = scope_in("acme", "user:bob", "demo", shared=True)
         accepted("t", scope=bob, principal="user:bob")
-        said = json.dumps({"principal": CANARY, "tenant": "acme", "scopes": ["pay"]})
+        headers = {"x-user-id": CANARY}
+        about = {"principal": CANARY, "tenant": "acme", "scopes": ["pay"], "headers": headers}
+        said = json.dumps(about)
         mine = scope_in("acme", CANARY, "demo", shared=True)
         remembered = remember(IdempotencyKey(OwnerScope("acme", CANARY, "demo"), "key/1", "f"))
         reply(new("t", scope=mine, principal=CANARY, request=said, companions=(remembered,)))
         lost = StoredFile.objects.create(
-            tenant="acme", owner=CANARY, agent="demo", size=1, filename="cv of canary7f3a.pdf"
+            tenant="acme",
+            owner=CANARY,
+            agent="demo",
+            size=1,
+            filename="cv of canary7f3a.pdf",
+            name="a-file-that-is-lost",
         )
         done = erased()
         assert everywhere("canary7f3a") == []
         run = json.loads(Run.objects.latest("pk").request)
         assert (run["principal"], run["scopes"]) == (done.name, [])
         assert Task.objects.filter(maker="user:bob").count() == 1
-        assert StoredFile.objects.filter(pk=lost.pk).exists(), "its bytes are still to be swept"
+        assert not StoredFile.objects.filter(pk=lost.pk).exists()
+
+    def test_the_bytes_of_its_files_are_gone_at_the_end(self) -> None:
+        world()
+        storage, names = files._storage(), list[str]()
+        for task in (Task.objects.get(public_id="done", owner=CANARY), None):
+            row = StoredFile.objects.create(
+                task=task,
+                tenant="acme",
+                owner=CANARY,
+                agent="demo",
+                size=1,
+                filename="cv.pdf",
+                name=f"a-file-{len(names)}",
+            )
+            files._save(row.name, b"x")
+            names.append(row.name)
+        assert all(map(storage.exists, names))
+        erased()
+        assert not any(map(storage.exists, names))
+        assert not StoredFile.objects.exists()
 
     def test_can_be_done_again(self) -> None:
         world()
@@ -361,3 +419,13 @@ class TestSurvey:
         assert (found.tasks, found.running, found.held, found.contexts) == (2, 1, 1, 1)
         assert (found.keys, found.itself) == (0, False)
         assert Task.objects.count() == 4
+
+    def test_counts_to_a_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        world()
+        monkeypatch.setattr(erasure, "COUNTED", 1)
+        monkeypatch.setattr(privacy, "COUNTED", 1)
+        found = survey(Principal(CANARY))
+        assert (found.tasks, found.contexts, found.entries) == (1, 1, 1)
+        out = io.StringIO()
+        call_command("privacy", "erase", CANARY, stdout=out)
+        assert "at least 1 tasks" in out.getvalue()

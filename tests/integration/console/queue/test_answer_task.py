@@ -14,7 +14,7 @@ from pytest_django import Settings
 from a2a_console.queue.answer_task import answer_by_key, content
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent, Turn
-from a2a_tasks.agents.content import file
+from a2a_tasks.agents.emission import file
 from a2a_tasks.audit.actor import act_as
 from a2a_tasks.caller import Caller
 from a2a_tasks.models import AuditEntry, Message, Run, RunStatus, StoredFile, Task
@@ -74,7 +74,7 @@ def heard() -> Heard:
 @pytest.fixture
 def agent(heard: Heard) -> Iterator[Agent]:
     modes = ["text/plain", "application/json", "application/pdf"]
-    with playing(heard.run, default_input_modes=modes) as found:
+    with playing(heard.run, default_input_modes=modes, forwarded_headers=["x-user-id"]) as found:
         yield found
 
 
@@ -100,6 +100,7 @@ class TestAnswering:
     async def test_it_goes_on_as_if_its_owner_had_answered(
         self, alice: Client, heard: Heard
     ) -> None:
+        alice.circumstances = {"headers": {"x-user-id": "7"}}
         before = await asked(alice, accepted_output_modes=("text/plain",))
         shown = await answer_by_key(before.pk, ANSWER, by="bob")
         assert shown.status.state.word == "working"
@@ -109,7 +110,7 @@ class TestAnswering:
             assert getattr(after, column) == getattr(before, column)
         turn = heard.turns[-1]
         assert (turn.text, turn.caller, turn.by_operator) == ("blue", alice.caller, True)
-        assert turn.accepted_output_modes == ("text/plain",)
+        assert (turn.accepted_output_modes, turn.headers["x-user-id"]) == (("text/plain",), "7")
         assert not heard.turns[0].by_operator
 
     async def test_the_run_counts_to_the_owners_share(self, alice: Client) -> None:

@@ -41,7 +41,7 @@ def test_nor_does_one_where_a_sheet_separates_by_semicolons(between: str) -> Non
 
 
 def test_what_strangers_wrote_stays_in_its_cell_and_its_line() -> None:
-    evil = 'a,"b"\nc'
+    evil = 'a,"b"\nc\x85d\u2028e\u2029f'
     task = make_task(evil)
     assert rows_of(csv_text(records([task])))[0][1] == evil
     (line,) = json_text(records([task])).splitlines()

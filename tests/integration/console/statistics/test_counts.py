@@ -17,11 +17,11 @@ from a2a_console.statistics.counts import (
     PERIODS,
     Ended,
     Narrow,
+    Number,
     Period,
     TooMany,
     count_runs,
     count_waiting,
-    in_words,
     limit_reads,
 )
 from a2a_tasks.models import PARKED, RunStatus, Task
@@ -190,4 +190,4 @@ class TestWhatIsUnfinished:
     [(None, "s", "–"), (1234567, "", "1,234,567"), (0.0421, "s", "42 ms"), (61, "s", "1 min 1 s")],
 )
 def test_a_figure_is_said_in_words(value: float | None, unit: str, words: str) -> None:
-    assert in_words(value, unit) == words
+    assert Number("n", "N", value, unit=unit).text == words

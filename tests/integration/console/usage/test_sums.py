@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 
 from a2a_console.usage.sums import GROUPS, UsageFilter, UsageLine, sum_usage
 from a2a_console.usage.table import write_csv
+from a2a_tasks.models import Delegation
 from tests.support.console.admin.rows import add_usage, make_task
 
 pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
@@ -63,6 +64,21 @@ class TestSums:
         ]
         assert set(GROUPS) >= {by}
 
+    def test_of_a_tree_are_those_of_the_first_task_and_of_all_below_it(self) -> None:
+        first, second, third, alone = (make_task(name) for name in ("1", "2", "3", "alone"))
+        for depth, (parent, child) in enumerate([(first, second), (second, third)], 1):
+            about = {"root": first.pk, "depth": depth, "path": "[]", "input_number": 1}
+            Delegation.objects.create(parent=parent, child=child, name="call", **about)
+        add_usage(second, input_tokens=5, cost="0.25", currency="EUR", at=NOON)
+        add_usage(third, input_tokens=6, cost="0.50", currency="EUR", at=NOON)
+        add_usage(alone, input_tokens=4, cost="9", currency="EUR", at=NOON)
+        found = [(line.key, line.input_tokens, line.cost) for line in summed("tree")]
+        about = {"agent": "demo", "owner": "alice", "tenant": ""}
+        assert found == [
+            ({"task_id": "1", "task": first.pk, **about}, 11, Decimal("0.75")),
+            ({"task_id": "alone", "task": alone.pk, **about}, 4, Decimal(9)),
+        ]
+
     def test_of_small_costs_lose_nothing(self) -> None:
         task = make_task()
         for _ in range(30):
@@ -99,7 +115,7 @@ class TestFile:
             csv.reader(write_csv("caller", sum_usage("caller", SPAN, everything, limit=10)))
         )
         assert lines == [
-            ["caller", "tenant", "requests", "input_tokens", "output_tokens", "cached_tokens", "cost", "currency"],
-            ["'=HYPERLINK(\"http://x\")", "", "1", "0", "0", "0", "", ""],
-            ["'=HYPERLINK(\"http://x\")", "", "1", "0", "0", "0", "0.000000037", "USD"],
+            ["caller", "tenant", "requests", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "cost", "currency"],
+            ["'=HYPERLINK(\"http://x\")", "", "1", "0", "0", "0", "0", "", ""],
+            ["'=HYPERLINK(\"http://x\")", "", "1", "0", "0", "0", "0", "0.000000037", "USD"],
         ]  # fmt: skip

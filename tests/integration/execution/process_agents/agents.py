@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import logging
 import os
 import signal
@@ -32,6 +33,7 @@ from a2a_tasks.agents import (
     data,
     file,
 )
+from a2a_tasks.execution.child import RunnerPipe
 from tests.support.agents_under_test import look_at_nothing, until_told
 
 #: How long a script waits for its test, in seconds.
@@ -48,17 +50,51 @@ class Script(Agent):
     queue = "processes"
     default_input_modes = ("*/*",)
     skills = [Skill("script", "Script", "Does as the test says.", tags=["test"])]
+    forwarded_headers = ("x-user-id",)
+    calls = "*"
 
     def run(self, turn: Turn) -> Any:
         """Obey the first word."""
         return globals()[turn.text.split()[0].lower()](turn)
 
 
+async def paying(turn: Turn) -> AsyncIterator[Any]:
+    """Call a tool of an MCP server."""
+    paid = await turn.mcp("bank").call_tool("pay", {"amount": 1})
+    yield paid.content[0].text  # type: ignore[union-attr]
+
+
 class Careful(Script):
     """The same, but not twice."""
 
     slug = "careful-in-a-process"
+    recursive = True
     after_crash = "fail"
+
+
+class Cleaning(Script):
+    """The same, with something to free when a task is cancelled that waits."""
+
+    slug = "cleaning-in-a-process"
+
+    def cancelled(self, turn: Turn) -> None:
+        """Say what is freed; fail or get stuck if the test wants it."""
+        if (place(turn) / "broken").exists():
+            raise LookupError("no such sandbox")
+        if (place(turn) / "stuck").exists():
+            look_at_nothing()
+        (place(turn) / "pid").write_text(f"{os.getpid()}")
+        task = turn.task.now()
+        state = task.status.state.word if task else "gone"
+        logging.getLogger("cleaning").warning(
+            "freed %s in %s, %s", turn.memory["ticket"], os.getpid(), state
+        )
+
+
+def asking_first(turn: Turn) -> Any:
+    """Ask, with something to free."""
+    turn.memory["ticket"] = 7
+    return turn.ask("which?")
 
 
 def unpicklable(turn: Turn) -> Iterator[Any]:
@@ -75,6 +111,31 @@ async def calling(turn: Turn) -> AsyncIterator[Any]:
         await turn.http.get("http://10.0.0.1/")
     except CallRefused as refused:
         yield f" {refused}"
+
+
+async def delegating(turn: Turn) -> str:
+    """Call an agent twice at once, and one that is not there."""
+    one, two = await turn.gather(
+        turn.call("billing", "7", name="one"), turn.call("billing", "8", name="two")
+    )
+    try:
+        await turn.call("nobody", "x")
+    except CallRefused as refused:
+        return f"{one.text} {two.text} {refused}"
+    return ""
+
+
+async def going_down(turn: Turn) -> str:
+    """Call the careful one as often as the second word says, each time one level down."""
+    left = int(turn.text.split()[1])
+    if not left:
+        return "the leaf"
+    return (await turn.call(Careful.slug, f"going_down {left - 1}")).text
+
+
+def delegating_from_a_thread(turn: Turn) -> str:
+    """Call an agent from a thread."""
+    return turn.call("billing", "7").now().text
 
 
 async def swallowing(turn: Turn) -> str:
@@ -256,6 +317,7 @@ def facts(turn: Turn) -> Any:
             "modes": list(turn.accepted_output_modes),
             "metadata": turn.metadata,
             "extensions": list(turn.extensions),
+            "user": turn.headers.get("X-User-Id"),
             "history": [message.parts[0].text for message in turn.history.now()],
             "references": [task.id for task in turn.references.now()],
             "task": turn.task.now(),
@@ -350,6 +412,51 @@ async def async_stepping(turn: Turn) -> AsyncIterator[Any]:
         yield f"{both[0] == os.getpid()} {both[1]} {fault}"
 
 
+#: More than any artifact may have (A2A_MAX_ARTIFACT_BYTES).
+MUCH = 70 * 1024 * 1024
+
+
+def large(turn: Turn) -> Any:
+    """Say too much, in the form that is the second word."""
+    word = "x" * (MUCH // 70)
+    match turn.text.split()[1]:
+        case "text":
+            return "x" * MUCH
+        case "shared":  # pickled, it has 1 MB
+            return data([word] * 70)
+        case "file":
+            return file(bytes(2 * MUCH), "a", "x/y")
+        case "step":
+            return turn.step("one", lambda: "x" * 2 * MUCH).now()
+        case "memory":
+            turn.memory["much"] = "x" * 2 * MUCH
+            return None
+        case "error":
+            raise ValueError("x" * 2 * MUCH)
+        case _:
+            raise AgentError("x" * 2 * MUCH)
+
+
+def unbounded(turn: Turn) -> Iterator[Any]:
+    """Announce a message of 1 GB, without the check of this process."""
+    pipes: list[RunnerPipe] = []
+    while not pipes:  # while another thread collects, objects are in no list
+        pipes = [one for one in gc.get_objects() if isinstance(one, RunnerPipe)]
+    (pipe,) = pipes
+    pipe._pipe.sendall((10**9).to_bytes(8) + b"x" * 100_000)
+    yield "x"
+
+
+async def crowding(turn: Turn) -> str:
+    """Take large steps, all at once."""
+    steps = [turn.step(f"{number}", _large_result) for number in range(8)]
+    return f"{sum(map(len, await asyncio.gather(*steps)))}"
+
+
+async def _large_result() -> str:
+    return "x" * 2 * 1024 * 1024
+
+
 async def resting(turn: Turn) -> AsyncIterator[Any]:
     """Sleep for an hour in the middle of an artifact."""
     page = turn.stream()
@@ -442,6 +549,14 @@ async def side_by_side(turn: Turn) -> str:
 
 
 # --- faults ---------------------------------------------------------------------------------
+
+
+def lax(turn: Turn) -> Iterator[Any]:
+    """Say and keep what is no JSON elsewhere."""
+    turn.memory["deep"] = []
+    turn.memory["deep"].append("\ud83d")
+    yield "\ud83d"
+    yield data(float("nan"))
 
 
 def telling(turn: Turn) -> Any:

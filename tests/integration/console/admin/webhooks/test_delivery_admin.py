@@ -14,7 +14,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from a2a_console.search import key_ranges
+from a2a_push.breaker import Breaker, Phase
 from a2a_push.models import Delivery, DeliveryStatus, Trigger
+from a2a_tasks.protocol.jsontext import write
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import make_task
 from tests.support.push.rows import (
@@ -95,6 +97,15 @@ class TestTheList:
         assert "An earlier notification of the webhook goes first." in body
         assert "timeout" in body
         assert "15.00 s" in body
+
+    def test_waits_as_long_as_the_breaker_of_its_receiver(self, admin_client: Client) -> None:
+        probe = timezone.now() + timedelta(minutes=6)
+        breaker = write(Breaker(phase=Phase.OPEN, reason="answered 503")).decode()
+        receiver = make_receiver(breaker=breaker, probe_at=probe)
+        make_delivery(make_config(make_task(), receiver=receiver))
+        cells = admin_client.get(LIST).text
+        assert "The breaker is open until" in cells
+        assert "at once" not in cells
 
     def test_offers_the_receivers_in_trouble_and_the_one_asked_for(
         self, admin_client: Client
@@ -227,7 +238,7 @@ class TestSending:
         taken = make_delivery(config, DeliveryStatus.DELIVERED)
         Delivery.objects.filter(pk=taken.pk).update(config=None)
         client = sign_in("view_task", "view_delivery")
-        page = f"/admin/a2a_tasks/task/{task.pk}/change/"
+        page = f"/admin/a2a_tasks/task/{task.pk}/change/?tab=webhooks"
         assert "/replay/" not in client.get(page).text
         User.objects.get().user_permissions.add(Permission.objects.get(codename="change_delivery"))
         body = client.get(page).text

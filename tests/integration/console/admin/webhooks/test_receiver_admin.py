@@ -16,11 +16,12 @@ from a2a_push.store import switches
 from a2a_tasks.protocol.jsontext import write
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import make_task
-from tests.support.push.rows import give_up, make_config, make_delivery, make_receiver
+from tests.support.push.rows import add_attempt, give_up, make_config, make_delivery, make_receiver
 from tests.support.rows import rolled_back, rows
 
 LIST = "/admin/a2a_push/receiver/"
 YES = {"confirmed": "yes"}
+SCRIPT = "<script>alert(1)</script>"
 
 
 def page_of(receiver: Receiver) -> str:
@@ -55,6 +56,7 @@ class TestLooking:
             ("?health=half-open", ["https://half/"]),
             ("?health=failing", ["https://bad/"]),
             ("?health=paused", ["https://busy/"]),
+            ("?health=gone", ["https://well/"]),
             ("?q=https://bad/%3Fkey=1", ["https://bad/"]),
             ("?q=open", ["https://open/"]),
         ]:
@@ -88,6 +90,25 @@ class TestLooking:
             "10 attempts",
         ):
             assert expected in body
+
+    def test_the_page_shows_the_newest_attempts_with_what_was_answered(
+        self, admin_client: Client
+    ) -> None:
+        delivery = make_delivery(make_config(make_task()), DeliveryStatus.DELIVERED)
+        for seconds, status in ((0.1, 503), (0.3, 200), (0.2, 200)):
+            add_attempt(delivery, status, seconds=seconds, excerpt=SCRIPT)
+        page = admin_client.get(page_of(Receiver.objects.get()))
+        figures = page.context["attempts"]
+        assert (figures.count, figures.succeeded) == (3, "66.7 %")
+        assert (figures.p50, figures.p95) == ("0.20 s", "0.20 s")
+        assert "The breaker is closed" in page.text
+        assert SCRIPT not in page.text
+        assert "&lt;script&gt;" in page.text
+
+    def test_says_that_it_answered_410(self, admin_client: Client) -> None:
+        receiver = make_receiver(well=True, last_failure_at=timezone.now())
+        assert "It answered 410 (gone)" in admin_client.get(page_of(receiver)).text
+        assert "a2a-badge a2a-gone" in admin_client.get(LIST).text
 
     def test_viewing_is_enough_to_look_and_not_to_switch(self, sign_in: SignIn) -> None:
         client, receiver = sign_in("view_receiver"), make_receiver()

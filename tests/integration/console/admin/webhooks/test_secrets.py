@@ -58,6 +58,7 @@ class TestSecrets:
             f"delivery/{dead.pk}/replay/",
             f"delivery/{pending.pk}/retry/",
             f"receiver/{config.receiver_id}/replay/",
+            f"receiver/{config.receiver_id}/test/",
             f"receiver/{config.receiver_id}/disable/",
             f"receiver/{config.receiver_id}/enable/",
             f"pushconfig/{config.pk}/enable/",

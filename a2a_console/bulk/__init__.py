@@ -1,0 +1,1 @@
+"""Actions on many tasks at once, for pages, API and commands."""

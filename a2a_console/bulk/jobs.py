@@ -1,0 +1,197 @@
+"""Bulk jobs: an action on all tasks of a selection, done by a worker in slices.
+
+A slice is written with its tasks before it begins, and counted when it has ended. So a job whose worker dies goes on
+with its last slice, and no task of it is done twice: a cancelled task is recognised by its state, and a task that was
+run again by the nonce.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
+
+from a2a_console.bulk.actions import ACTIONS, Choice, act
+from a2a_console.rerun.run_again import MAX_NONCE_LENGTH
+from a2a_console.search.key_ranges import last_key
+from a2a_console.search.selection import page
+from a2a_console.search.task_record import write_cells
+from a2a_console.staff import within
+from a2a_tasks import process_lifetime
+from a2a_tasks.audit import Action, act_as, staff
+from a2a_tasks.models import BulkJob, BulkResult, BulkState, Task
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import audit
+
+__all__ = ["OPEN", "SLICE", "begin", "is_due", "list_results", "stop", "work"]
+
+logger = logging.getLogger(__name__)
+#: Tasks of a slice, and the time for which it is a worker's own.
+SLICE, LEASE = 100, timedelta(seconds=60)
+#: Seconds that one call of `work` takes about.
+TURN = 10.0
+#: States of a job that goes on.
+OPEN = (BulkState.QUEUED, BulkState.RUNNING)
+#: Time for which jobs and their results are kept, and the results that are removed at once.
+KEPT, REMOVED = timedelta(days=30), 1_000
+
+
+def begin(action: str, choice: Choice, *, user: Any, nonce: str, query: str = "") -> BulkJob:
+    """Store a job for tasks that exist now, and audit it. The user's nonce of an earlier one returns that one."""
+    columns: dict[str, Any] = {"action": action, "choice": choice.write(), "query": query}
+    columns |= {"found": choice.found, "more": choice.more}
+    columns["before"] = last_key(Task.objects.all()) + 1
+    with transaction.atomic():
+        job, is_new = BulkJob.objects.get_or_create(user=user, nonce=nonce, defaults=columns)
+        if is_new:
+            selected = choice.selection.describe()
+            detail = {"action": action, "of": str(selected), "keys": len(choice.keys or ())}
+            audit.note(Action.BULK_BEGIN, str(job.pk), detail=detail)
+    return job
+
+
+def stop(job: BulkJob) -> bool:
+    """Stop the job after its slice, and audit it. False: it has ended."""
+    with transaction.atomic():
+        stopped = _end(job, BulkState.STOPPED)
+        if stopped:
+            audit.note(Action.BULK_STOP, str(job.pk))
+    return stopped
+
+
+def is_due() -> bool:
+    """Return whether there is an open job, or one that is not kept any longer."""
+    return BulkJob.objects.filter(Q(state__in=OPEN) | Q(created_at__lt=Now() - KEPT)).exists()
+
+
+def work() -> None:
+    """Work on the open jobs for a while, then remove a few old results. Several processes may do so at once."""
+    until = time.monotonic() + TURN
+    while _may_go_on(until) and (job := _claim()) is not None:
+        try:
+            with act_as(lambda: staff(job.user_id)):
+                while _may_go_on(until) and _do_slice(job):
+                    pass
+        except Overloaded:  # it goes on at the next call
+            return
+        finally:
+            BulkJob.objects.filter(pk=job.pk).update(held_until=None)
+    _remove_old()
+
+
+def list_results(job: BulkJob) -> Iterator[str]:
+    """Yield the results as CSV: key, id and outcome of each task, some rows at a time."""
+    yield write_cells(("key", "id", "ok", "outcome"))
+    last = 0
+    while rows := list(BulkResult.objects.filter(job=job, pk__gt=last).order_by("pk")[:SLICE]):
+        last = rows[-1].pk
+        tasks = Task.objects.filter(pk__in=[row.task for row in rows])
+        ids = dict(tasks.values_list("pk", "public_id"))
+        lines = ((row.task, ids.get(row.task, ""), row.ok, row.outcome) for row in rows)
+        yield "".join(map(write_cells, lines))
+
+
+def _may_go_on(until: float) -> bool:
+    return time.monotonic() < until and not process_lifetime.is_draining()
+
+
+def _claim() -> BulkJob | None:
+    free = Q(held_until=None) | Q(held_until__lt=Now())
+    waiting = BulkJob.objects.filter(free, state__in=OPEN)
+    for job in waiting.select_related("user").order_by("pk")[:10]:
+        mine = {"state": BulkState.RUNNING, "held_until": Now() + LEASE}
+        if waiting.filter(pk=job.pk).update(**mine):
+            return job
+    return None
+
+
+def _do_slice(job: BulkJob) -> bool:
+    """Do the slice under way, or the next one. False: the job goes on no more."""
+    going = BulkJob.objects.filter(pk=job.pk, state=BulkState.RUNNING, counted=job.counted)
+    if not going.update(held_until=Now() + LEASE):
+        return False
+    if not (job.user.is_active and job.user.has_perm(ACTIONS[job.action].permission)):
+        _end(job, BulkState.STOPPED)
+        return False
+    rows = list(BulkResult.objects.filter(job=job, pk__gt=job.counted).order_by("pk")[:SLICE])
+    if not rows and job.before:
+        rows = _take(job)
+    for row in rows:
+        row.ok, row.outcome = _act(job, row.task)
+    return _count(job, rows)
+
+
+def _take(job: BulkJob) -> list[BulkResult]:
+    """Find the tasks of the next slice, and write them down; there may be none yet."""
+    action = ACTIONS[job.action]
+    choice = Choice.read(job.choice)
+    wanted = choice.selection
+    states = wanted.states & action.states if wanted.states else action.states
+    rows: QuerySet[Task] = within(Task.objects.only("pk"), job.user)
+    if choice.keys is not None:
+        rows = rows.filter(pk__in=choice.keys)
+    found = page(rows.filter(state__in=states), wanted, size=SLICE, before=job.before)
+    job.before = found.older or 0
+    with transaction.atomic():
+        BulkJob.objects.filter(pk=job.pk).update(before=job.before)
+        made = [BulkResult(job=job, task=task.pk) for task in found.items]
+        return BulkResult.objects.bulk_create(made)
+
+
+def _act(job: BulkJob, task: int) -> tuple[bool, str]:
+    """Do the action to one task; return whether that is done, and what to tell. Raises Overloaded."""
+    by, nonce = job.user.get_username(), f"job {job.pk} {job.nonce}"[:MAX_NONCE_LENGTH]
+    try:
+        outcome = act(ACTIONS[job.action], task, by=by, nonce=nonce)
+    except Overloaded:
+        raise
+    except Exception as fault:
+        logger.exception("job %s: task %s", job.pk, task)
+        return False, f"the host failed: {type(fault).__name__}"
+    # An earlier try of the slice may have done it.
+    again = Task.objects.filter(pk=task, state=TaskState.CANCELED)
+    is_done = outcome.kind == "done" or (outcome.kind == "ended" and again.exists())
+    return is_done, "canceled" if outcome.kind == "ended" and is_done else outcome.text[:200]
+
+
+def _count(job: BulkJob, rows: list[BulkResult]) -> bool:
+    """Count the slice, if no other worker has. False: the job has ended."""
+    if not rows and not job.before:
+        _end(job, BulkState.ENDED)
+        return False
+    if not rows:
+        return True
+    done, last = sum(bool(row.ok) for row in rows), rows[-1].pk
+    sums = {"done": F("done") + done, "failed": F("failed") + len(rows) - done}
+    with transaction.atomic():
+        mine = BulkJob.objects.filter(pk=job.pk, counted=job.counted)
+        is_counted = bool(mine.update(counted=last, **sums))
+        if is_counted:
+            BulkResult.objects.bulk_update(rows, ["ok", "outcome"])
+    job.counted = last
+    return is_counted
+
+
+def _end(job: BulkJob, state: BulkState) -> bool:
+    rows = BulkJob.objects.filter(pk=job.pk, state__in=OPEN)
+    return bool(rows.update(state=state, held_until=None, ended_at=Now()))
+
+
+def _remove_old() -> None:
+    """Remove the results of the oldest job that is not kept any longer, then the job."""
+    old = BulkJob.objects.filter(created_at__lt=Now() - KEPT).exclude(state__in=OPEN)
+    job = old.order_by("pk").first()
+    if job is None:
+        return
+    keys = BulkResult.objects.filter(job=job).order_by("pk").values_list("pk", flat=True)
+    if some := list(keys[:REMOVED]):
+        BulkResult.objects.filter(pk__in=some).delete()
+    else:
+        job.delete()

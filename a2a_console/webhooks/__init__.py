@@ -1,0 +1,1 @@
+"""Facts about webhooks and receivers that pages and API both show."""

@@ -1,0 +1,166 @@
+"""One run of the OpenAI Agents SDK for a turn: its answers, and its errors in words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import openai
+from agents import (
+    Agent,
+    AgentOutputSchema,
+    AgentOutputSchemaBase,
+    RunConfig,
+    RunResult,
+    RunState,
+)
+from agents.exceptions import (
+    InputGuardrailTripwireTriggered,
+    MaxTurnsExceeded,
+    ModelBehaviorError,
+    ModelRefusalError,
+    ModelTimeoutError,
+    OutputGuardrailTripwireTriggered,
+    ToolInputGuardrailTripwireTriggered,
+    ToolOutputGuardrailTripwireTriggered,
+)
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
+
+from a2a_frameworks.openai_agents.answer import read_text
+from a2a_frameworks.openai_agents.copies import RUNNER, AgentCopies
+from a2a_frameworks.openai_agents.question import describe, make_question
+from a2a_frameworks.openai_agents.session import ConversationSession, make_input
+from a2a_frameworks.openai_agents.steps import STEPS
+from a2a_frameworks.shared.model_call import ErrorRow, ModelCall, Words, count_artifacts
+from a2a_frameworks.shared.openai_words import OPENAI_WORDS, find_api_words
+from a2a_frameworks.shared.output import OutputQueue, make_call, make_result
+from a2a_frameworks.shared.questions import FormQuestion, read_decision
+from a2a_tasks.agents import Part, Turn, data, text
+from a2a_tasks.agents.emission import Chunk, Emission
+
+__all__ = ["OpenAIAgentsCall"]
+
+GUARDED = "The agent does not answer this."
+#: Other errors and the words for clients, the most particular first.
+WORDS: tuple[ErrorRow, ...] = (
+    *OPENAI_WORDS,
+    (ModelTimeoutError, Words.SILENT),
+    (ModelRefusalError, Words.REFUSED),
+    (ModelBehaviorError, Words.UNFIT),
+    (MaxTurnsExceeded, Words.TOO_MUCH),
+    (
+        (
+            InputGuardrailTripwireTriggered,
+            OutputGuardrailTripwireTriggered,
+            ToolInputGuardrailTripwireTriggered,
+            ToolOutputGuardrailTripwireTriggered,
+        ),
+        GUARDED,
+    ),
+)
+
+
+class OpenAIAgentsCall(ModelCall):
+    """An agent of the OpenAI Agents SDK at work for a turn."""
+
+    _output: OutputQueue
+
+    def __init__(
+        self,
+        agent: Agent[Any],
+        turn: Turn,
+        *,
+        context: Any,
+        run_config: RunConfig | None,
+        max_turns: int,
+        **about: Any,
+    ) -> None:
+        """Make a call; `about` is how it takes its steps (`AgentCopies`)."""
+        self._agent, self._turn, self._context = agent, turn, context
+        self._run_config, self._max_turns, self._about = run_config, max_turns, about
+        self._session = ConversationSession(turn)
+
+    def find_question(self) -> FormQuestion | None:
+        """Return the question about calls of tools that the task asked before."""
+        return make_question(self._session.calls) if self._session.calls else None
+
+    async def prepare(self, answer: Mapping[str, Any] | None) -> Coroutine[Any, Any, Any]:
+        """Return the run."""
+        given = await make_input(self._turn) if answer is None else None
+        self._output = OutputQueue(await count_artifacts(self._turn))
+        return self._run(given, answer or {})
+
+    async def _run(self, given: Any, answer: Mapping[str, Any]) -> RunResult:
+        steps = AgentCopies(self._turn, self._output, **self._about)
+        STEPS.set(steps)
+        agent = steps.copy_agent(self._agent)
+        if self._session.state is not None:
+            given = await RunState.from_json(
+                agent, self._session.state, context_override=self._context
+            )
+            for item in given.get_interruptions():
+                decision = read_decision(self._turn, answer[item.call_id or ""])
+                if decision.approved:
+                    given.approve(item)
+                else:
+                    given.reject(item, rejection_message=decision.message or None)
+                    refused = decision.message or "It was not approved."
+                    self._output.put(make_result(item.call_id or "", refused, error=True))
+        config = steps.copy_config(self._run_config)
+        try:
+            result: RunResult = await RUNNER.run(
+                agent,
+                given,
+                context=self._context,
+                session=self._session,
+                run_config=config,
+                max_turns=self._max_turns,
+            )
+        finally:
+            await steps.servers.close()
+            if self._run_config is None:
+                await config.model_provider.aclose()
+        return result
+
+    def find_words(self, fault: BaseException) -> str:
+        """Return the words for an error."""
+        if isinstance(fault, openai.APIStatusError):
+            return find_api_words(fault)
+        return next((words for kinds, words in WORDS if isinstance(fault, kinds)), "")
+
+    async def conclude(self) -> list[Emission]:
+        """Keep the items of a run that is over; return its question, or its result unless it was said already."""
+        result: RunResult = self._work.result()
+        if result.interruptions:
+            calls = [describe(item) for item in result.interruptions]
+            state = result.to_state().to_json(context_serializer=lambda _: {})
+            self._session.wait(state, calls)
+            asked = [make_call(one["id"], one["tool"], one["arguments"]) for one in calls]
+            return [*asked, make_question(calls).ask(self._turn)]
+        await self._session.keep()
+        output, responses = result.final_output, result.raw_responses
+        if output is None or (responses and output == read_text(responses[-1])):
+            return []
+        if isinstance(output, str):
+            part, metadata = text(output), None
+        else:
+            part, metadata = _describe(output, result.last_agent)
+        name = self._output.name_artifact("result")
+        return [Chunk(artifact_id=name, parts=(part,), last=True, metadata=metadata)]
+
+
+def _describe(output: Any, agent: Agent[Any]) -> tuple[Part, dict[str, Any]]:
+    """Return an output as data, with the schema of its type: that of the agent, or of the tool whose result it is."""
+    wanted = agent.output_type
+    if isinstance(wanted, AgentOutputSchemaBase) and not isinstance(wanted, AgentOutputSchema):
+        schema = wanted.json_schema()  # the author's own
+        return data(to_jsonable_python(output, fallback=str)), {"schema": schema}
+    declared: Any = wanted.output_type if isinstance(wanted, AgentOutputSchema) else wanted
+    kind: TypeAdapter[Any] = TypeAdapter(declared)
+    try:
+        kind.validate_python(output, strict=True)
+    except ValueError:
+        kind = TypeAdapter(type(output))
+    schema = kind.json_schema(mode="serialization")
+    return data(kind.dump_python(output, mode="json")), {"schema": schema}

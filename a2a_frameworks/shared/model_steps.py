@@ -1,0 +1,162 @@
+"""Calls of models and tools as durable steps of a turn, for frameworks that have no durability of their own.
+
+A replayed call returns its stored result, and says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from a2a_frameworks.shared.agent_tools import CALLS, ToolCalls
+from a2a_frameworks.shared.call_ids import name_step
+from a2a_frameworks.shared.model_call import limit_silence
+from a2a_frameworks.shared.output import CallNumbers, OutputQueue, make_call, make_result
+from a2a_tasks.agents import Turn
+
+__all__ = ["ModelAnswer", "ModelSteps", "ToolFailed"]
+
+
+class ToolFailed(Exception):
+    """A tool failed in an earlier attempt."""
+
+
+@dataclass
+class ModelAnswer:
+    """An answer of a model."""
+
+    #: The answer as JSON, which the framework gets in every attempt.
+    stored: Any
+    text: str
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class ModelSteps:
+    """The steps of one run."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        output: OutputQueue,
+        model_seconds: float,
+        known: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Make the steps of a run; `known` are results of an earlier turn, if the run is taken again from its start."""
+        self._turn, self.output, self._model_seconds = turn, output, model_seconds
+        self._known = known or {}
+        #: The results so far, by the names of the steps.
+        self.taken: dict[str, Any] = {}
+        self._answers: Counter[str] = Counter()
+        self._call_numbers = CallNumbers()
+        self._agent_calls = ToolCalls(turn, output)
+        #: Agents that work side by side speak one after the other.
+        self._turn_to_speak = asyncio.Lock()
+        #: Notes a sign of life of the model, while a request is under way.
+        self._note: Callable[[], None] | None = None
+
+    def hear(self, text: str = "") -> None:
+        """Take a sign of life of the model, with a piece of its answer if there is one."""
+        if self._note is not None:
+            self._note()
+        if text:
+            self.output.write(text)
+
+    async def ask_model(
+        self, request: Callable[[], Awaitable[ModelAnswer]], *, place: str = ""
+    ) -> Any:
+        """Ask a model in a step; its words are in the log before its answer is stored. Raises ModelSilent.
+
+        `place` names the agent that asks, if a run has several.
+        """
+        taken = False
+
+        async def take() -> Any:
+            nonlocal taken
+            taken = True
+            answer = await self._request(request)
+            return {"text": answer.text, "answer": answer.stored}
+
+        async with self._turn_to_speak:
+            name = name_step(f"{place}model#{self._answers[place] + 1}")
+            stored = await self._take(name, take)
+            self._answers[place] += 1  # a request that failed may be made again under its name
+            if not taken and name not in self._known:  # the artifacts of earlier turns are counted
+                self.output.skip_answer(stored["text"])
+        return stored["answer"]
+
+    async def _take(
+        self, name: str, take: Callable[[], Awaitable[Any]], *, is_durable: bool = False
+    ) -> Any:
+        if name in self._known:
+            result = self._known[name]
+        else:
+            result = await (take() if is_durable else self._turn.step(name, take))
+        self.taken[name] = result
+        return result
+
+    async def _request(self, request: Callable[[], Awaitable[ModelAnswer]]) -> ModelAnswer:
+        self.output.begin_response()
+        try:
+            async with limit_silence(self._model_seconds) as self._note:
+                answer = await request()
+        finally:
+            self._note = None
+        await self._turn.usage(
+            model=answer.model,
+            input_tokens=answer.input_tokens,
+            output_tokens=answer.output_tokens,
+            cached_tokens=answer.cached_tokens,
+            cache_write_tokens=answer.cache_write_tokens,
+        )
+        await self.output.end_answer(answer.text)
+        return answer
+
+    async def call_tool(
+        self,
+        id_: str,
+        name: str,
+        arguments: Mapping[str, Any],
+        call: Callable[[], Awaitable[Any]],
+        *,
+        show: Callable[[Any], Any] = lambda result: result,
+        fails: Callable[[Any], bool] = lambda _: False,
+        signals: tuple[type[Exception], ...] = (),
+        is_durable: bool = False,
+    ) -> Any:
+        """Call a tool in a step, and report it; `call` returns JSON, `show` what the model gets of it, and
+        `fails` whether it is an error. Raises the tool's exception, or ToolFailed in later attempts. `signals` are no errors: they are not stored.
+        A call of an agent `is_durable` by itself, and no step.
+        """
+        number = self._call_numbers.begin(id_)
+        self.output.put(make_call(id_, name, arguments, number))
+        fault: Exception | None = None
+
+        async def take() -> Any:
+            nonlocal fault
+            try:
+                return {"result": await call()}
+            except signals:
+                raise
+            except Exception as raised:  # noqa: BLE001 - the framework decides what it means
+                fault = raised
+                return {"error": str(raised) or type(raised).__name__}
+
+        # calls run side by side, so their ids name them; a model may repeat an id
+        again = f"#{number}" if number > 1 else ""
+        CALLS.set(replace(self._agent_calls, id=id_, key=f"{id_}{again}"))
+        stored = await self._take(
+            name_step(f"tool:{name}:{id_}{again}"), take, is_durable=is_durable
+        )
+        if "error" in stored:
+            self.output.put(make_result(id_, stored["error"], error=True, number=number))
+            raise fault or ToolFailed(stored["error"])
+        result = stored["result"]
+        self.output.put(make_result(id_, show(result), error=fails(result), number=number))
+        return result

@@ -1,0 +1,101 @@
+"""Errors over gRPC (A2A 1.0 §10.6): a status, and a google.rpc.Status with details in the trailing metadata."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.any_pb2 import Any as Packed
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.rpc import status_pb2
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
+
+from a2a_grpc.binding.call import GrpcStatus, Metadata
+from a2a_tasks.agents import Agent
+from a2a_tasks.bindings.door import switches
+from a2a_tasks.bindings.errors import headers_of
+from a2a_tasks.protocol.dialects.dialect import by_kind
+from a2a_tasks.protocol.dialects.v10 import CODES_1_0_0
+from a2a_tasks.protocol.errors import A2AError, InvalidParams, TaskEnded
+
+__all__ = ["GrpcRefusal", "refusal"]
+
+DETAILS = "grpc-status-details-bin"
+#: Limits within the 8 KiB of metadata that clients accept: bytes of wrong fields, and characters of a text and of a
+#: name, which may come from the client.
+MAX_BYTES, MAX_TEXT, MAX_NAME = 3072, 256, 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcRefusal:
+    """An error in the form of gRPC."""
+
+    code: GrpcStatus
+    message: str
+    trailers: Metadata
+
+
+def _code(fault: A2AError, dialect: str) -> GrpcStatus:
+    name = fault.grpc_status
+    if dialect != "v10" or switches().v10_error_table == "1.0.0":
+        _, name = by_kind(CODES_1_0_0, fault) or (0, name)
+    return GrpcStatus[name]
+
+
+def _message(fault: A2AError, dialect: str) -> str:
+    """Return the message; for peers of 0.3 the name of the error precedes a colon."""
+    if dialect == "v10" or not fault.reason:
+        return fault.message
+    name = "".join(word.capitalize() for word in fault.reason.removesuffix("_ERROR").split("_"))
+    return f"{name}Error: {fault.message}"
+
+
+def _clip(text: str, limit: int = MAX_TEXT) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _bad_request(fault: InvalidParams) -> BadRequest:
+    """Return as many of the wrong fields as fit into MAX_BYTES."""
+    details = BadRequest()
+    for at, text in fault.violations:
+        one = BadRequest.FieldViolation(field=_clip(at), description=_clip(text))
+        if details.ByteSize() + one.ByteSize() > MAX_BYTES:
+            break
+        details.field_violations.append(one)
+    return details
+
+
+def _details(fault: A2AError, headers: Mapping[str, str]) -> list[Message]:
+    found: list[Message] = []
+    if fault.reason:
+        info: Mapping[str, Any] = fault.info
+        about = {key: _clip(value, MAX_NAME) for key, value in info["metadata"].items()}
+        found.append(ErrorInfo(reason=info["reason"], domain=info["domain"], metadata=about))
+    if isinstance(fault, InvalidParams) and fault.violations:
+        found.append(_bad_request(fault))
+    if wait := headers.get("retry-after"):
+        found.append(RetryInfo(retry_delay=Duration(seconds=math.ceil(float(wait)))))
+    return found
+
+
+def _pack(detail: Message) -> Packed:
+    packed = Packed()
+    packed.Pack(detail)
+    return packed
+
+
+def refusal(fault: A2AError, dialect: str, agent: Agent | None = None) -> GrpcRefusal:
+    """Return the error in a dialect's form; HTTP's headers (challenges, Retry-After) become trailers."""
+    if dialect == "v03" and isinstance(fault, TaskEnded):
+        fault = InvalidParams(fault.message)  # the error of 0.3 for a message to an ended task
+    code, message = _code(fault, dialect), _clip(_message(fault, dialect))
+    headers = [(name.decode(), value.decode()) for name, value in headers_of(fault, agent)]
+    status = status_pb2.Status(
+        code=code,
+        message=message,
+        details=[_pack(detail) for detail in _details(fault, dict(headers))],
+    )
+    return GrpcRefusal(code, message, (*headers, (DETAILS, status.SerializeToString())))

@@ -1,0 +1,1 @@
+"""Tells how long any thread of this process held the interpreter, as a Django app."""

@@ -1,0 +1,195 @@
+"""Bulk jobs go on until all of their tasks are done, whatever happens to the workers, and do nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.db.models.functions import Now
+
+from a2a_console.bulk import actions, jobs
+from a2a_console.bulk.actions import Choice
+from a2a_console.bulk.jobs import begin, is_due, list_results, work
+from a2a_console.rerun.run_again import run_again
+from a2a_console.search.selection import Selection
+from a2a_tasks.execution.housekeeping import DUTIES
+from a2a_tasks.models import AuditEntry, BulkJob, BulkResult, BulkState, Task
+from a2a_tasks.operations import cancel_task
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.values import TaskState
+from tests.support.console.admin.rows import add_run, make_task
+
+pytestmark = pytest.mark.django_db
+
+CANCELED = TaskState.CANCELED
+
+
+class Killed(BaseException):
+    """The end of a worker."""
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three tasks are a slice."""
+    monkeypatch.setattr(jobs, "SLICE", 3)
+
+
+@pytest.fixture
+def root() -> User:
+    """A user who may do anything."""
+    return User.objects.create_superuser("root")
+
+
+def job_of(user: User, action: str = "cancel", **wanted: Any) -> BulkJob:
+    count = Task.objects.count()
+    choice = Choice(selection=Selection(**wanted), found=count)
+    return begin(action, choice, user=user, nonce=f"n-{BulkJob.objects.count()}")
+
+
+def dies_at(
+    monkeypatch: pytest.MonkeyPatch, number: int, fault: Callable[[], BaseException]
+) -> None:
+    """Let the cancellation of one task fail; later ones work again."""
+    cancel, seen = cancel_task.cancel_by_key, []
+
+    async def act(task: int, *, by: str) -> None:
+        seen.append(task)
+        await cancel(task, by=by)
+        if len(seen) == number:
+            raise fault()
+
+    monkeypatch.setattr(cancel_task, "cancel_by_key", act)
+
+
+def states() -> set[str]:
+    return set(Task.objects.values_list("state", flat=True))
+
+
+def counts(job: BulkJob) -> tuple[str, int, int]:
+    job.refresh_from_db()
+    return job.state, job.done, job.failed
+
+
+def test_all_tasks_are_done_in_slices(root: User) -> None:
+    for number in range(10):
+        make_task(f"t-{number}")
+    make_task("ended", state=TaskState.COMPLETED)
+    job = job_of(root)
+    work()
+    assert counts(job) == (BulkState.ENDED, 10, 0)
+    assert job.ended_at is not None
+    assert job.held_until is None
+    assert states() == {CANCELED, TaskState.COMPLETED}
+    assert AuditEntry.objects.filter(action="task.cancel").count() == 10
+
+
+def test_a_job_whose_worker_was_killed_goes_on_with_its_last_slice(
+    root: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = [make_task(f"t-{number}") for number in range(7)]
+    job = job_of(root)
+    dies_at(monkeypatch, 5, Killed)
+    with pytest.raises(Killed):
+        work()
+    assert counts(job)[1:] == (3, 0), "the second slice was not counted"
+    BulkJob.objects.update(held_until=Now() + jobs.LEASE)
+    work()
+    assert counts(job)[1:] == (3, 0), "it may still be alive"
+    BulkJob.objects.update(held_until=Now() - jobs.LEASE)
+    work()
+    assert counts(job) == (BulkState.ENDED, 7, 0)
+    assert AuditEntry.objects.filter(action="task.cancel").count() == 7
+    assert BulkResult.objects.filter(job=job, ok=True).count() == len(tasks)
+
+
+def test_a_task_is_run_again_once_though_its_worker_was_killed(
+    root: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_run(make_task("one", state=TaskState.FAILED))
+    job = job_of(root, "run-again")
+
+    async def dying(*args: Any, **options: Any) -> None:
+        await run_again(*args, **options)
+        raise Killed
+
+    monkeypatch.setattr(actions, "run_again", dying)
+    with pytest.raises(Killed):
+        work()
+    monkeypatch.setattr(actions, "run_again", run_again)
+    work()
+    assert counts(job) == (BulkState.ENDED, 1, 0)
+    assert Task.objects.count() == 2
+
+
+def test_a_job_waits_while_the_database_is_away(
+    root: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        make_task(f"t-{number}")
+    job = job_of(root)
+    dies_at(monkeypatch, 2, Overloaded)
+    work()
+    assert counts(job) == (BulkState.RUNNING, 0, 0)
+    work()
+    assert counts(job) == (BulkState.ENDED, 3, 0)
+
+
+def test_a_fault_of_the_host_fails_one_task(root: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = make_task("t-1")
+    make_task("t-2")
+    job = job_of(root)
+    dies_at(monkeypatch, 2, lambda: ZeroDivisionError("secret"))
+    work()
+    assert counts(job) == (BulkState.ENDED, 1, 1)
+    assert f"{task.pk},t-1,False,the host failed: ZeroDivisionError" in "".join(list_results(job))
+
+
+def test_two_workers_do_not_count_a_slice_twice(root: User) -> None:
+    make_task("t-1")
+    job = job_of(root)
+    first, second = (BulkJob.objects.get() for _ in range(2))
+    BulkJob.objects.update(state=BulkState.RUNNING)
+    assert jobs._do_slice(first)
+    assert not jobs._do_slice(second)
+    assert counts(job)[1:] == (1, 0)
+
+
+def test_only_tasks_that_its_user_sees_are_found() -> None:
+    for tenant in ("acme", "globex"):
+        Task.objects.filter(pk=make_task(tenant).pk).update(tenant=tenant)
+    bob = User.objects.create_user("bob", is_staff=True)
+    bob.user_permissions.set(Permission.objects.filter(codename="change_task"))
+    bob.groups.add(Group.objects.create(name="tenant:acme"))
+    job = job_of(bob)
+    work()
+    assert counts(job)[1:] == (1, 0)
+    assert Task.objects.get(tenant="globex").state == TaskState.SUBMITTED
+
+
+def test_a_job_stops_when_its_user_may_no_longer(root: User) -> None:
+    make_task()
+    job = job_of(root)
+    User.objects.update(is_active=False)
+    work()
+    assert counts(job) == (BulkState.STOPPED, 0, 0)
+    assert states() == {TaskState.SUBMITTED}
+
+
+def test_results_are_removed_after_a_month(root: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "REMOVED", 2)
+    for number in range(3):
+        make_task(f"t-{number}")
+    job_of(root)
+    work()
+    BulkJob.objects.update(created_at=Now() - jobs.KEPT)
+    for _ in range(3):
+        work()
+    assert not BulkResult.objects.exists()
+    assert not BulkJob.objects.exists()
+
+
+def test_every_process_with_duties_works_on_jobs() -> None:
+    assert (is_due, work) in DUTIES
+    assert not is_due()

@@ -1,0 +1,117 @@
+"""`Agent.cancelled` for tasks that wait: in a process of its own as elsewhere, and noted in the log of the run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_tasks.agents import Agent, Turn, registry
+from a2a_tasks.execution import run_log
+from a2a_tasks.models import RunLine
+from a2a_tasks.store.db import run_in_thread
+from tests.integration.execution.process_agents.agents import Cleaning
+from tests.support.agents_under_test import playing
+from tests.support.execution.host import Client, hosting, not_carried
+from tests.support.execution.waiting import until
+
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
+logger = logging.getLogger("tests.agent")
+CALLED = "The task was cancelled while it waited: cancelled() is called."
+
+
+@pytest.fixture(autouse=True)
+def local(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs be this process's own, and lines be written soon."""
+    settings.A2A_RUNS = "local"
+    settings.A2A_AGENT_PROCESSES = 1
+    settings.A2A_STOP_SECONDS = 0.5
+    monkeypatch.setattr(run_log, "EVERY", 0.02)
+
+
+async def cancel_while_it_waits(agent: Agent, count: int, text: str = "hello") -> list[str]:
+    """Cancel a task that waits for its client; return the lines in the log of its run, once there are so many."""
+
+    def read() -> list[str]:
+        return list(RunLine.objects.order_by("number").values_list("text", flat=True))
+
+    async def written() -> bool:
+        return len(await run_in_thread(read)) >= count
+
+    async with hosting():
+        client = Client(agent)
+        task = await client.send(text)
+        assert task.status.state.word == "input-required"
+        await until(not_carried)  # the memory is written after the question
+        await client.cancel(task.id)
+        await until(written)
+        assert await client.states(task.id) == "canceled"
+    return await run_in_thread(read)
+
+
+async def ask(turn: Turn) -> Any:
+    """Ask."""
+    return turn.ask("which?")
+
+
+class TestTheLogOfTheRun:
+    async def test_it_says_that_the_agent_was_called_and_what_it_logged(self) -> None:
+        async def cancelled(self: Any, turn: Turn) -> None:
+            logger.warning("freed %s", turn.text)
+
+        with playing(ask, cancelled=cancelled) as agent:
+            assert await cancel_while_it_waits(agent, 2) == [CALLED, "freed hello"]
+
+    async def test_it_has_the_trace_of_an_error(self) -> None:
+        def cancelled(self: Any, turn: Turn) -> None:
+            raise ValueError("no such sandbox")
+
+        with playing(ask, cancelled=cancelled) as agent:
+            called, trace = await cancel_while_it_waits(agent, 2)
+        assert (called, trace.splitlines()[0]) == (CALLED, "cancelled() failed.")
+        assert "ValueError: no such sandbox" in trace
+
+    async def test_it_says_that_the_agent_took_too_long(self) -> None:
+        async def cancelled(self: Any, turn: Turn) -> None:
+            await asyncio.Event().wait()
+
+        with playing(ask, cancelled=cancelled, cancel_seconds=0.1) as agent:
+            lines = await cancel_while_it_waits(agent, 2)
+        assert lines == [CALLED, "cancelled() did not end within 0.1 s, and was stopped."]
+
+
+@pytest.mark.backend("sqlite")  # what happens in processes is the same on both databases
+class TestInAProcess:
+    @pytest.fixture
+    def agent(self, agent_processes: None) -> Iterator[Agent]:
+        """An agent in a process that has something to free."""
+        registry.register(Cleaning)
+        found = registry.find_hosted(Cleaning.slug)
+        assert found is not None
+        yield found
+        registry._found.pop(Cleaning.slug)
+
+    async def test_the_agent_hears_of_it_there(self, agent: Agent, tmp_path: Path) -> None:
+        lines = await cancel_while_it_waits(agent, 2, f"asking_first {tmp_path}")
+        pid = (tmp_path / "pid").read_text()
+        assert lines == [CALLED, f"freed 7 in {pid}, canceled"]
+
+    async def test_its_error_is_in_the_log_of_the_run(self, agent: Agent, tmp_path: Path) -> None:
+        (tmp_path / "broken").touch()
+        called, trace = await cancel_while_it_waits(agent, 2, f"asking_first {tmp_path}")
+        assert (called, trace.splitlines()[0]) == (CALLED, "cancelled() failed.")
+        assert "LookupError: no such sandbox" in trace
+
+    async def test_one_that_never_ends_is_killed_and_the_place_is_free_again(
+        self, agent: Agent, tmp_path: Path
+    ) -> None:
+        (tmp_path / "stuck").touch()
+        _, late = await cancel_while_it_waits(agent, 2, f"asking_first {tmp_path}")
+        assert late == "cancelled() did not end within 2 s, and was stopped."
+        async with hosting():
+            task = await Client(agent).send("plain")
+        assert task.status.state.word == "completed"

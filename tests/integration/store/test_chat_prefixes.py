@@ -1,0 +1,88 @@
+"""Conversations that are known by their history: who finds them, and that only one message continues each."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_tasks.caller import OwnerScope
+from a2a_tasks.models import ChatPrefix, Task
+from a2a_tasks.protocol.chats import ChatPlace, ChatState, digest
+from a2a_tasks.store.accept import accept
+from a2a_tasks.store.chat_prefixes import FoundChat, PlaceTaken, _move, find_chats, keep_place
+from tests.support.store.world import ALICE, BOB, new
+
+pytestmark = pytest.mark.django_db
+
+
+def begun(asked: str = "a", task: str = "t1", row: int = 0, before: str = "") -> int:
+    """A message at this place; the key of its conversation."""
+    place = ChatPlace(asked=asked, row=row, before=before)
+    accept(new(id=task, companions=(keep_place(place, begins=True),)))
+    return ChatPrefix.objects.latest("pk").pk
+
+
+def found(*digests: str, scope: OwnerScope = ALICE) -> list[FoundChat]:
+    return find_chats([(scope, digests)])[0]
+
+
+def test_a_conversation_is_found_by_its_digest_with_its_last_task() -> None:
+    row = begun()
+    (chat,) = found("a", "b")
+    task = Task.objects.get()
+    assert (chat.row, chat.digest, chat.task_id, chat.number, chat.recent) == (
+        row,
+        "a",
+        "t1",
+        1,
+        True,
+    )
+    assert chat.context_id == task.context.public_id
+
+
+def test_nobody_else_finds_it() -> None:
+    begun()
+    assert found("a", scope=BOB) == []
+
+
+def test_many_are_found_at_once() -> None:
+    begun("a")
+    begun("b", "t2")
+    one, two, none = find_chats([(ALICE, ["a"]), (ALICE, ["b", "a"]), (BOB, ["a"])])
+    assert [chat.digest for chat in one] == ["a"]
+    assert [chat.digest for chat in two] == ["b", "a"]
+    assert none == []
+
+
+def test_one_message_continues_it_and_the_next_is_told_that_it_is_taken() -> None:
+    row = begun("a")
+    begun("b", "t2", row=row, before="a")
+    assert [chat.task_id for chat in found("b")] == ["t2"]
+    with pytest.raises(PlaceTaken):
+        begun("c", "t3", row=row, before="a")
+    assert not Task.objects.filter(public_id="t3").exists()
+
+
+def test_it_moves_on_with_its_answer() -> None:
+    begun("a")
+    _move([("t1", "a", "z"), ("t1", "unknown", "y")])
+    assert found("a") == []
+    assert [chat.digest for chat in found("z", "y")] == ["z"]
+
+
+def test_it_is_removed_with_its_task() -> None:
+    begun()
+    Task.objects.all().delete()
+    assert not ChatPrefix.objects.exists()
+
+
+def test_a_digest_is_of_the_caller_the_words_and_their_fate() -> None:
+    whose, history = ["tenant", "key:1", "demo", ""], [["user", "a"], ["assistant", "b"]]
+    known = digest(whose, history, ChatState.ASKED)
+    others = [
+        digest(["tenant", "key:2", "demo", ""], history, ChatState.ASKED),
+        digest(whose, [["user", "ab"]], ChatState.ASKED),
+        digest(whose, [["user", "a"], ["assistant", "b "]], ChatState.ASKED),
+        digest(whose, history, ChatState.ANSWERED),
+    ]
+    assert len({known, *others}) == 5
+    assert known == digest(tuple(whose), [tuple(entry) for entry in history], ChatState.ASKED)

@@ -1,0 +1,1 @@
+"""Mirrors a2a_grpc/server."""
