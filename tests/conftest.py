@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from asyncio.selector_events import BaseSelectorEventLoop
 from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, wait
@@ -229,6 +230,25 @@ def kept_from_the_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseDatabaseWrapper, "ensure_connection", ensure_connection)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loops_end_without_connections() -> Iterator[None]:
+    """An event loop that ends while a connection is open fails its own test.
+
+    Otherwise the collector finds the connection, perhaps hours later, and another test fails.
+    """
+    close = BaseSelectorEventLoop.close
+
+    def close_if_unused(loop: Any) -> None:
+        left = [] if loop.is_closed() else list(loop._transports.values())
+        close(loop)
+        left = [str(transport) for transport in left if not transport.is_closing()]
+        assert not left, f"{loop} ends while these are open: {left}"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaseSelectorEventLoop, "close", close_if_unused)
         yield
 
 

@@ -9,17 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-import weakref
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any
 
-from a2a_tasks import process_lifetime, pubsub
+from a2a_tasks import pubsub
 from a2a_tasks.conf import project
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.rates import Rate
-
-if TYPE_CHECKING:
-    import redis.asyncio
 
 __all__ = ["LocalBuckets", "SharedBuckets"]
 
@@ -81,9 +77,8 @@ class SharedBuckets:
     def __init__(self) -> None:
         self._own = LocalBuckets()
         self._retry_at = 0.0
-        self._clients: weakref.WeakKeyDictionary[
-            asyncio.AbstractEventLoop, tuple[redis.asyncio.Redis, Any]
-        ] = weakref.WeakKeyDictionary()
+        #: The script on the connections of each event loop, and what closes these.
+        self._open: dict[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[Any]]] = {}
 
     async def take(self, rates: Rates, *, only_look: bool = False) -> float:
         """Take a token from each bucket, as `LocalBuckets.take` does, for all processes of the host."""
@@ -104,31 +99,35 @@ class SharedBuckets:
             numbers += [rate.interval, rate.span]
         # The braces are a hash tag: on a cluster all keys are on one node.
         keys = [f"{{{pubsub.prefix()}}}:rate:{name}" for name in rates]
-        return int(await self._script()(keys, numbers)) / 1e6
+        script = await self._script()
+        return int(await script(keys, numbers)) / 1e6
 
-    def _script(self) -> Any:
+    async def _script(self) -> Any:
+        loop = asyncio.get_running_loop()
+        if loop not in self._open:
+            connections = self._connect(loop)
+            self._open[loop] = await anext(connections), connections
+        return self._open[loop][0]
+
+    async def _connect(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Any]:
+        """Yield the script. Like every asynchronous generator it ends with its loop, and so the connections do.
+
+        A synchronous view has a loop of its own for each call (`async_to_sync`).
+        """
         import redis.asyncio  # noqa: PLC0415 - a host without Redis does not load it
         from redis.asyncio.retry import Retry  # noqa: PLC0415
         from redis.backoff import NoBackoff  # noqa: PLC0415
 
-        loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            pool = redis.asyncio.BlockingConnectionPool.from_url(
-                project.REDIS_URL,
-                max_connections=CONNECTIONS,
-                timeout=PATIENCE_SECONDS,
-                socket_timeout=PATIENCE_SECONDS,
-                socket_connect_timeout=PATIENCE_SECONDS,
-                retry=Retry(NoBackoff(), 1),
-            )
-            client = redis.asyncio.Redis(connection_pool=pool)
-            self._clients[loop] = client, client.register_script(TAKE)
-            process_lifetime.on_stop(self.close)
-        return self._clients[loop][1]
-
-    async def close(self) -> None:
-        """Close the connections of this event loop."""
-        client, _ = self._clients.pop(asyncio.get_running_loop(), (None, None))
-        if client is not None:
-            await client.aclose()
-            await client.connection_pool.disconnect()
+        pool = redis.asyncio.BlockingConnectionPool.from_url(
+            project.REDIS_URL,
+            max_connections=CONNECTIONS,
+            timeout=PATIENCE_SECONDS,
+            socket_timeout=PATIENCE_SECONDS,
+            socket_connect_timeout=PATIENCE_SECONDS,
+            retry=Retry(NoBackoff(), 1),
+        )
+        try:
+            yield redis.asyncio.Redis(connection_pool=pool).register_script(TAKE)
+        finally:
+            del self._open[loop]
+            await pool.disconnect()

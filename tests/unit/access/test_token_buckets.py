@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -104,13 +103,10 @@ class TestSeveralBuckets:
 
 
 @pytest.fixture
-async def processes(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[SharedBuckets]]:
+def processes(monkeypatch: pytest.MonkeyPatch) -> list[SharedBuckets]:
     """Several that share Redis."""
     monkeypatch.setattr("a2a_tasks.access.token_buckets.PATIENCE_SECONDS", 30.0)
-    made = [SharedBuckets() for _ in range(4)]
-    yield made
-    for buckets in made:
-        await buckets.close()
+    return [SharedBuckets() for _ in range(4)]
 
 
 @pytest.mark.backend("stack")
@@ -139,6 +135,20 @@ class TestInRedis:
         async with redis.asyncio.from_url(django_settings.REDIS_URL) as client:
             left = await client.pttl(f"{{{pubsub.prefix()}}}:rate:z")
         assert 0 < left <= 7002
+
+    def test_a_loop_of_one_call_leaves_no_connection(self, processes: list[SharedBuckets]) -> None:
+        """Synchronous views have such loops."""
+        shared = processes[0]
+
+        async def take() -> Any:
+            await shared.take({"w": every(60.0, 10)})
+            script = await shared._script()
+            return script.registered_client.connection_pool
+
+        pool = asyncio.run(take())
+        (connection,) = pool._available_connections
+        assert not connection.is_connected
+        assert not shared._open
 
 
 async def test_without_redis_each_process_counts_alone(
