@@ -243,12 +243,14 @@ class TestWithoutRedis:
         self, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings.REDIS_URL = "redis://127.0.0.1:1/0"
-        monkeypatch.setattr(pubsub, "_publisher", pubsub._Publisher())
+        publisher = pubsub._Publisher()
+        monkeypatch.setattr(pubsub, "_publisher", publisher)
         publish(Committed(1, 1))
         subscriber = Subscriber(lambda hint: None)
         await asyncio.wait_for(subscriber.follow(pubsub.channel(7)), 20)
         await asyncio.wait_for(subscriber.unfollow(pubsub.channel(7)), 20)
         await subscriber.close()
+        assert await asyncio.to_thread(publisher._done.wait, 20), "or it would log in another test"
 
     async def test_an_outage_is_not_logged_in_the_name_of_the_first_request(
         self, settings: Any, monkeypatch: pytest.MonkeyPatch
