@@ -24,7 +24,7 @@ class ChatPrefix(models.Model):
     class Meta:
         default_permissions = ()
         verbose_name_plural = "chat prefixes"
-        indexes = [models.Index("digest", name="chat_prefix_digest")]
+        indexes = [models.Index("digest", "updated_at", name="chat_prefix_newest")]
 
     def __str__(self) -> str:
         return self.digest

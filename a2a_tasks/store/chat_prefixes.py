@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import BooleanField, ExpressionWrapper, Q, Subquery
 from django.db.models.functions import Now
 
 from a2a_tasks.caller import OwnerScope
@@ -31,6 +30,7 @@ __all__ = [
 
 #: Seconds in which the same message may be the repetition of one that was accepted.
 REPEAT_SECONDS = 60.0
+NEWEST = ("-updated_at", "-pk")
 #: The columns of a conversation's task.
 COLUMNS = ("public_id", "state", "tenant", "agent", "owner", "maker", "context__public_id")
 
@@ -55,17 +55,25 @@ class FoundChat:
 
 
 def find_chats(asked: Sequence[tuple[OwnerScope, Collection[str]]]) -> list[list[FoundChat]]:
-    """Return, for each scope and its digests, the conversations that have come to one of them, the newest first."""
+    """Return, for each scope and its digests, the newest conversation that has come to each of them.
+
+    The others are not read: a great many may begin with the same words and the same answer.
+    """
     oldest = Now() - datetime.timedelta(seconds=REPEAT_SECONDS)
     recent = ExpressionWrapper(Q(updated_at__gt=oldest), output_field=BooleanField())
-    names = {name for _, digests in asked for name in digests}
+    newest = [
+        Subquery(ChatPrefix.objects.filter(digest=name).order_by(*NEWEST).values("pk")[:1])
+        for name in sorted({name for _, digests in asked for name in digests})
+    ]
     columns = ("digest", "number", *(f"task__{name}" for name in COLUMNS))
-    rows = ChatPrefix.objects.filter(digest__in=names).select_related("task__context")
-    found = defaultdict(list)
-    for row in rows.annotate(recent=recent).only(*columns).order_by("-updated_at", "-pk"):
-        found[row.digest].append(row)
+    rows = ChatPrefix.objects.filter(pk__in=newest).select_related("task__context")
+    found = {row.digest: row for row in rows.annotate(recent=recent).only(*columns)}
     return [
-        [_make(row) for name in digests for row in found[name] if reaches(scope, row.task)]
+        [
+            _make(found[name])
+            for name in digests
+            if name in found and reaches(scope, found[name].task)
+        ]
         for scope, digests in asked
     ]
 

@@ -15,8 +15,8 @@ __all__ = ["change_conversations"]
 CHANGE_MEMORY = """
 with input as (
   select i.n, t.context_id, i.run, i.key, i.expected, i.kind, i.value
-  from unnest(%(n)s::int[], %(task)s::bigint[], %(run)s::bigint[], %(key)s::text[], %(expected)s::bigint[],
-    %(kind)s::text[], %(value)s::bytea[]) as i(n, task, run, key, expected, kind, value)
+  from unnest(%(n)s::int[], %(task)s::bigint[], %(run)s::bigint[], %(key)b::text[], %(expected)s::bigint[],
+    %(kind)b::text[], %(value)b::bytea[]) as i(n, task, run, key, expected, kind, value)
   join a2a_tasks_task t on t.id = i.task
 ), removed as (
   delete from a2a_tasks_conversationmemory m using input i
@@ -38,7 +38,7 @@ where not exists (select from removed r where r.n = i.n) and not exists (select 
 #: The items that are cut off go before the statement that may give their numbers to others.
 TRIM_LISTS = """
 delete from a2a_tasks_conversationitem e
-using unnest(%(task)s::bigint[], %(key)s::text[], %(kept)s::int[]) as i(task, key, kept)
+using unnest(%(task)s::bigint[], %(key)b::text[], %(kept)s::int[]) as i(task, key, kept)
 join a2a_tasks_task t on t.id = i.task join a2a_tasks_conversationlist l on l.context_id = t.context_id and l.key = i.key
 where e.list_id = l.id and e.number > i.kept returning 1
 """
@@ -46,7 +46,7 @@ where e.list_id = l.id and e.number > i.kept returning 1
 CHANGE_LISTS = """
 with input as (
   select i.n, t.context_id, i.run, i.key, i.expected, i.count, i.size
-  from unnest(%(n)s::int[], %(task)s::bigint[], %(run)s::bigint[], %(key)s::text[], %(expected)s::bigint[],
+  from unnest(%(n)s::int[], %(task)s::bigint[], %(run)s::bigint[], %(key)b::text[], %(expected)s::bigint[],
     %(count)s::int[], %(size)s::bigint[]) as i(n, task, run, key, expected, count, size)
   join a2a_tasks_task t on t.id = i.task
 ), changed as (
@@ -63,7 +63,7 @@ with input as (
 ), item as (
   insert into a2a_tasks_conversationitem (list_id, number, value)
   select m.id, e.number, e.value
-  from unnest(%(item_n)s::int[], %(numbers)s::int[], %(items)s::text[]) as e(n, number, value) join mine m on m.n = e.n
+  from unnest(%(item_n)s::int[], %(numbers)s::int[], %(items)b::text[]) as e(n, number, value) join mine m on m.n = e.n
 )
 select i.key from input i where not exists (select from mine m where m.n = i.n)
 """

@@ -85,7 +85,7 @@ NEW_TASK: dict[str, tuple[str, Callable[[NewTask], Any]]] = {
 
 def _unnest(name: str, columns: dict[str, str]) -> str:
     """Return SQL that makes rows out of the arrays of these columns; `n` is the position of a row."""
-    arrays = ", ".join(f"%({column})s::{kind}[]" for column, kind in columns.items())
+    arrays = ", ".join(f"%({column})b::{kind}[]" for column, kind in columns.items())
     return f"unnest({arrays}) as {name}({', '.join(columns)})"
 
 
@@ -191,19 +191,19 @@ with batch as (
 ), event as (
   insert into a2a_tasks_event (task_id, number, kind, state, run, body)
   select h.id, h.base + e.i, e.kind, e.state, h.run, e.body
-  from unnest(%(event_n)s::int[], %(event_i)s::int[], %(kinds)s::smallint[], %(states)s::text[],
-    %(bodies)s::text[]) as e(n, i, kind, state, body) join held h on h.n = e.n
+  from unnest(%(event_n)s::int[], %(event_i)s::int[], %(kinds)s::smallint[], %(states)b::text[],
+    %(bodies)b::text[]) as e(n, i, kind, state, body) join held h on h.n = e.n
 ), message as (
   insert into a2a_tasks_message (task_id, number, role, body)
   select h.id, h.base + e.i, 'ROLE_AGENT', e.body
-  from unnest(%(event_n)s::int[], %(event_i)s::int[], %(kinds)s::smallint[], %(bodies)s::text[])
+  from unnest(%(event_n)s::int[], %(event_i)s::int[], %(kinds)s::smallint[], %(bodies)b::text[])
     as e(n, i, kind, body) join held h on h.n = e.n
   where e.kind = 4
 ), artifact as (
   insert into a2a_tasks_artifact (task_id, position, artifact_id, first_event, body)
   select h.id, a.position, a.artifact_id, h.base + 1 + a.start, a.body
-  from unnest(%(artifact_n)s::int[], %(positions)s::int[], %(artifact_ids)s::text[], %(starts)s::int[],
-    %(artifacts)s::text[]) as a(n, position, artifact_id, start, body) join held h on h.n = a.n
+  from unnest(%(artifact_n)s::int[], %(positions)s::int[], %(artifact_ids)b::text[], %(starts)s::int[],
+    %(artifacts)b::text[]) as a(n, position, artifact_id, start, body) join held h on h.n = a.n
   on conflict (task_id, position) do update set first_event = excluded.first_event, body = excluded.body
 ), ending as (
   select r.id, h.ended, h.error from a2a_tasks_run r join held h on r.id = h.run
@@ -432,7 +432,7 @@ def lock_agent(agent: str) -> None:
 # Runs that another transaction has locked are skipped: to wait for them would delay all other leases.
 EXTEND = """
 with held as (
-  select id from a2a_tasks_run where status = 'running' and token = any(%(tokens)s::text[]) order by id
+  select id from a2a_tasks_run where status = 'running' and token = any(%(tokens)b::text[]) order by id
   for update{skip}
 )
 update a2a_tasks_run r set lease_until = clock_timestamp() + make_interval(secs => lease_seconds), company = %(carrying)s
@@ -465,14 +465,14 @@ def extend_locked_lease(token: str, carrying: int) -> bool:
 HAND_BACK = """
 with held as (
   select r.id, r.task_id, r.token, r.queue from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
-  where r.status = 'running' and r.token = any(%(tokens)s::text[]) and t.run_token = r.token
+  where r.status = 'running' and r.token = any(%(tokens)b::text[]) and t.run_token = r.token
   for update of r, t skip locked
 ), task as (
   update a2a_tasks_task t set run_token = '' from held h where t.id = h.task_id
 )
 update a2a_tasks_run r set status = 'queued', token = '', lease_until = null, due_at = clock_timestamp(),
-  said = 0, parked_in = '', attempt = r.attempt - case when r.token = any(%(tried)s::text[]) then 0 else 1 end,
-  error = r.error || case when r.token = any(%(tried)s::text[]) then
+  said = 0, parked_in = '', attempt = r.attempt - case when r.token = any(%(tried)b::text[]) then 0 else 1 end,
+  error = r.error || case when r.token = any(%(tried)b::text[]) then
     'Attempt ' || r.attempt || ' on ' || r.worker || ' was stopped with its process.' || chr(10) else '' end,
   request = case when r.request ~ '"trace": ?[[]' then left(r.request, -1) || ',"before":["'
     || left(encode(sha256(convert_to(r.token, 'UTF8')), 'hex'), 16) || '",' || r.attempt || ']}' else r.request end,
@@ -491,8 +491,8 @@ update a2a_tasks_run r set status = 'queued', token = '', lease_until = null, du
   said = 0, parked_in = '', error = d.error,
   deaths = d.deaths, shared_deaths = d.shared_deaths, died_at_event = d.died_at_event, furthest = d.furthest,
   longest_life = d.longest_life, request = d.request, past = {write_end(DIED)}
-from unnest(%(pk)s::bigint[], %(error)s::text[], %(deaths)s::int[], %(shared_deaths)s::int[], %(died_at_event)s::int[],
-  %(furthest)s::int[], %(longest_life)s::float8[], %(request)s::text[])
+from unnest(%(pk)s::bigint[], %(error)b::text[], %(deaths)s::int[], %(shared_deaths)s::int[], %(died_at_event)s::int[],
+  %(furthest)s::int[], %(longest_life)s::float8[], %(request)b::text[])
   as d(id, error, deaths, shared_deaths, died_at_event, furthest, longest_life, request)
 where r.id = d.id returning r.id
 """  # noqa: S608 - constants of ours
@@ -511,8 +511,8 @@ def save_as_queued(runs: Sequence[Run]) -> None:
 # equal result again, because the outcome of its first try was unknown, this succeeds.
 KEEP_STEPS = """
 with input as (
-  select * from unnest(%(n)s::int[], %(task)s::bigint[], %(token)s::text[], %(input)s::int[], %(name)s::text[],
-    %(result)s::text[], %(run)s::bigint[], %(seconds)s::float8[])
+  select * from unnest(%(n)s::int[], %(task)s::bigint[], %(token)b::text[], %(input)s::int[], %(name)b::text[],
+    %(result)b::text[], %(run)s::bigint[], %(seconds)s::float8[])
     as i(n, task, token, input, name, result, run, seconds)
 ), held as (
   select t.id, i.n from a2a_tasks_task t join input i on i.task = t.id
@@ -562,8 +562,8 @@ TASK_COLUMNS = """t.id as key, t.public_id, t.last_event, c.public_id as context
 # statistics, it rates them as equal to the unique index, and would read every task of the owner.
 FIND = f"""
 select i.n, {TASK_COLUMNS}
-from unnest(%(n)s::int[], %(id)s::text[], %(agent)s::text[], %(owner)s::text[], %(tenant)s::text[],
-  %(maker)s::text[]) as i(n, id, agent, owner, tenant, maker)
+from unnest(%(n)s::int[], %(id)b::text[], %(agent)b::text[], %(owner)b::text[], %(tenant)b::text[],
+  %(maker)b::text[]) as i(n, id, agent, owner, tenant, maker)
 join a2a_tasks_task t
   on t.public_id = i.id and t.agent = i.agent and t.owner = i.owner and t.tenant || '' = i.tenant and t.is_task
   and (i.maker = '' or t.maker = i.maker)

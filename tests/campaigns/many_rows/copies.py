@@ -9,16 +9,11 @@ from typing import Any
 from django.apps import apps
 from django.db import connection, models
 
-__all__ = ["copy_children", "copy_worlds", "count_rows"]
+__all__ = ["copy_children", "copy_worlds"]
 
 APPS = ("a2a_tasks", "a2a_push", "auth", "admin")
 #: Tables with a row for each agent, or that nobody fills but the installation.
 ALONE = {"Permission", "Group", "AgentSwitch", "AgentVersion"}
-#: The rows and index entries that PostgreSQL looked at in this transaction.
-LOOKED_AT = """
-select sum(pg_stat_get_xact_tuples_returned(oid) + pg_stat_get_xact_tuples_fetched(oid))
-from pg_class where relkind in ('r', 'i', 't') and relnamespace = 'public'::regnamespace
-"""
 #: The last report of a process: its copies have died, one after the other.
 AGED = "seen_at"
 #: What autovacuum does with the pages that were added: until then, an index of ranges of pages finds all of them.
@@ -27,13 +22,6 @@ select brin_summarize_new_values(c.oid) from pg_class c join pg_am am on am.oid 
 where am.amname = 'brin' and c.relkind = 'i' and c.relnamespace = 'public'::regnamespace
 """
 Keys = dict[str, tuple[int, dict[object, int]]]
-
-
-def count_rows() -> int:
-    """The rows and index entries that this transaction has looked at."""
-    with connection.cursor() as cursor:
-        cursor.execute(LOOKED_AT)
-        return int(cursor.fetchone()[0])
 
 
 def copy_worlds(count: int) -> None:

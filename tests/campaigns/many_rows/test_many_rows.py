@@ -29,11 +29,12 @@ from a2a_tasks.models import (
     Task,
     Worker,
 )
-from tests.campaigns.many_rows.copies import copy_children, copy_worlds, count_rows
+from tests.campaigns.many_rows.copies import copy_children, copy_worlds
 from tests.integration.console.admin.pages import everything, pages
 from tests.integration.console.api.test_who_may import ROUTES
 from tests.support.console.admin.rows import add_usage
 from tests.support.console.api.world import API, populated, wait
+from tests.support.store.reading import count_rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.backend("stack"), pytest.mark.timeout(600)]
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
+from django.db import connection
+from django.utils import timezone
 
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import ChatPrefix, Task
 from a2a_tasks.protocol.chats import ChatPlace, ChatState, digest
 from a2a_tasks.store.accept import accept
 from a2a_tasks.store.chat_prefixes import FoundChat, PlaceTaken, _move, find_chats, keep_place
+from tests.support.store.reading import count_rows
 from tests.support.store.world import ALICE, BOB, new
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +56,28 @@ def test_many_are_found_at_once() -> None:
     assert [chat.digest for chat in one] == ["a"]
     assert [chat.digest for chat in two] == ["b", "a"]
     assert none == []
+
+
+def test_of_many_that_begin_alike_the_newest_one_is_found() -> None:
+    for number in range(3):
+        begun("a", f"t{number}")
+    newest = begun("a", "t3")
+    assert [chat.row for chat in found("a")] == [newest]
+    begun("b", "t4", row=newest, before="a")
+    assert [chat.task_id for chat in found("a", "b")] == ["t2", "t4"]
+
+
+@pytest.mark.backend("stack")
+def test_of_many_that_begin_alike_one_is_read() -> None:
+    begun("a")
+    about = {"digest": "a", "task": Task.objects.get(), "number": 1}
+    moments = [timezone.now() - datetime.timedelta(seconds=n) for n in range(1, 2000)]
+    ChatPrefix.objects.bulk_create(ChatPrefix(**about, updated_at=moment) for moment in moments)
+    with connection.cursor() as cursor:
+        cursor.execute("analyze a2a_tasks_chatprefix")
+    before = count_rows()
+    assert len(found("a", "b", "c")) == 1
+    assert count_rows() - before < 20
 
 
 def test_one_message_continues_it_and_the_next_is_told_that_it_is_taken() -> None:
