@@ -9,9 +9,7 @@ function setup(thread)
 end
 
 function init(args)
-  local body = os.getenv("BODY")
-  local at = body:find("@ID@", 1, true)
-  parts = at and { body:sub(1, at - 1), body:sub(at + 4) } or { body }
+  for text in (os.getenv("BODY") .. "@ID@"):gmatch("(.-)@ID@") do table.insert(parts, text) end
   for text in os.getenv("EXPECT"):gmatch("[^\n]+") do table.insert(expect, text) end
   salt = os.getenv("SALT")
   wrk.headers["Content-Type"] = "application/json"
@@ -20,8 +18,7 @@ end
 
 function request()
   n = n + 1
-  local body = parts[2] and (parts[1] .. salt .. n .. parts[2]) or parts[1]
-  return wrk.format("POST", nil, nil, body)
+  return wrk.format("POST", nil, nil, table.concat(parts, salt .. n))
 end
 
 function response(status, headers, body)

@@ -25,10 +25,16 @@ def require() -> None:
 
 
 async def load(
-    target: Target, body: str, expect: list[str], connections: int, seconds: int
+    target: Target,
+    body: str,
+    expect: list[str],
+    connections: int,
+    seconds: int,
+    salt: str = "",
 ) -> Metrics:
-    """Post the body (with a fresh id for `@ID@`) as fast as the connections allow."""
-    env = {**os.environ, "BODY": body, "EXPECT": "\n".join(expect), "SALT": uuid.uuid4().hex[:8]}
+    """Post the body as fast as the connections allow. `@ID@` becomes a fresh id; with one salt they are the same again."""
+    salt = salt or uuid.uuid4().hex[:8]
+    env = {**os.environ, "BODY": body, "EXPECT": "\n".join(expect), "SALT": salt}
     command = [
         "wrk",
         "-t1",

@@ -133,8 +133,7 @@ class Continuation:
         if not page.tasks:
             return None
         (task,) = page.tasks
-        about = {"task_id": task.id, "context_id": task.context_id, "state": task.status.state}
-        return FoundChat(row=0, digest="", number=0, recent=False, **about)
+        return FoundChat(0, "", task.id, task.context_id, task.status.state, 0, False)
 
     async def _reply(self, chat: FoundChat, place: ChatPlace, *, streams: bool) -> EventStream:
         """Answer the question of a task. Raises UnfitReply."""

@@ -31,7 +31,6 @@ from a2a_tasks.protocol.titles import title_of
 from a2a_tasks.protocol.values import UNSET, Message, Part, replace
 from a2a_tasks.store import event_log, hooks
 from a2a_tasks.store.accept import accept_batched
-from a2a_tasks.store.chat_prefixes import keep_place
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.files import store_large_files
 from a2a_tasks.store.hooks import Companion
@@ -223,9 +222,7 @@ def _name_lock(key: IdempotencyKey | None, call: CallContext) -> str:
     """Return the name of the row that a message locks; empty = none."""
     if key is not None:
         return key.name
-    if call.tree is not None:
-        return f"tree {call.tree.root:020}"
-    return f"chat {call.chat.row:020}" if call.chat else ""
+    return f"tree {call.tree.root:020}" if call.tree is not None else ""
 
 
 def _check_takes_tasks(call: CallContext) -> None:
@@ -255,8 +252,7 @@ def _make_new_task(
     stored: Message = replace(request.message, task_id=task_id, context_id=context_id or None)
     message = write(stored)
     check_size(message)
-    places = (keep_place(call.chat, begins=not request.message.task_id),) if call.chat else ()
-    companions = (*hooks.companions(request, task_id, call.dialect), *companions, *places)
+    companions = (*hooks.companions(request, task_id, call.dialect), *companions)
     return NewTask(
         scope=call.scope(request.tenant),
         principal=call.caller.principal,
@@ -285,6 +281,7 @@ def _make_new_task(
         ordered=route.agent.one_at_a_time == "context",
         reopens=request.reopens,
         companions=(*companions, remember(key)) if key else companions,
+        place=call.chat,
         lock=_name_lock(key, call),
         hold=lease,
         answers=call.answers,

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from a2a_tasks.operations.call_context import CallContext
-from a2a_tasks.store.chat_prefixes import FoundChat, PlaceTaken, find_chats_batched, move_batched
+from a2a_tasks.store.chat_prefixes import find_chats_batched, move_batched
+from a2a_tasks.store.records import FoundChat, PlaceTaken
 
 __all__ = ["FoundChat", "PlaceTaken", "find_chats", "move_chat"]
 

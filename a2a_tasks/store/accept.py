@@ -18,6 +18,7 @@ from a2a_tasks.store.records import (
     ClaimedRun,
     InsertedTask,
     NewTask,
+    PlaceTaken,
     TaskExists,
     new_view,
 )
@@ -28,7 +29,7 @@ __all__ = ["accept", "accept_many", "accept_batched", "begin"]
 def accept(new: NewTask) -> Accepted:
     """Write a new task with its first message and run. With a hold, this process holds the run at once.
 
-    Raises TaskExists if the owner already has a task of that id.
+    Raises TaskExists if the owner already has a task of that id, PlaceTaken if its place in a chat is not free any more.
     """
     (result,) = accept_many([new])
     if isinstance(result, Exception):
@@ -51,10 +52,11 @@ def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
     for queue in {new.queue for new in news if new.hold is None}:
         pubsub.publish(pubsub.RunQueued(queue))
     for keys in inserted:
-        if keys.behind:
+        if keys and keys.behind:
             look_again(keys.run)
     failpoint("accept.announced")
-    return [_make_accepted(new, keys) for new, keys in zip(news, inserted, strict=True)]
+    pairs = zip(news, inserted, strict=True)
+    return [_make_accepted(new, keys) if keys else PlaceTaken() for new, keys in pairs]
 
 
 #: `await accept_batched(new)`: accept in one flush with other new tasks.
@@ -64,17 +66,20 @@ accept_batched = BatchedCall(accept_many, size=lambda new: len(new.message) + le
 def begin(new: NewTask) -> Accepted:
     """Write a new task in the open transaction, without an announcement."""
     (keys,) = _insert([new])
+    if keys is None:
+        raise PlaceTaken
     return _make_accepted(new, keys)
 
 
-def _insert(news: Sequence[NewTask]) -> list[InsertedTask]:
+def _insert(news: Sequence[NewTask]) -> list[InsertedTask | None]:
     if not any(new.companions for new in news):
         return backend().insert_tasks(news)
     with transaction.atomic():
         keys = backend().insert_tasks(news)
         pairs = zip(news, keys, strict=True)
         for new, inserted in sorted(pairs, key=lambda pair: pair[0].lock):
-            new.accompany(inserted.task)
+            if inserted:
+                new.accompany(inserted.task)
         failpoint("accept.accompanied")
     return keys
 

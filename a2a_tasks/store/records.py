@@ -16,6 +16,7 @@ from a2a_tasks.agents.usage import UsageReport
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conversation_changes import ConversationChanges
+from a2a_tasks.protocol.chats import ChatPlace
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus
@@ -25,6 +26,10 @@ from a2a_tasks.store.quarantine import Quarantine
 __all__ = [
     "Accepted",
     "ArtifactRow",
+    "ChatMove",
+    "FoundChat",
+    "PlaceTaken",
+    "REPEAT_SECONDS",
     "ClaimedRun",
     "Batch",
     "CLAIM_BYTES",
@@ -51,6 +56,8 @@ __all__ = [
 
 #: Bytes of messages, requests and memory after which a claim takes no more runs.
 CLAIM_BYTES = 8 * 1024 * 1024
+#: Seconds in which the same message of a chat may be the repetition of one that was accepted.
+REPEAT_SECONDS = 60.0
 
 
 class LeaseLost(Exception):
@@ -59,6 +66,10 @@ class LeaseLost(Exception):
 
 class TaskExists(IntegrityError):
     """The owner already has a task of that id; nothing was written."""
+
+
+class PlaceTaken(Exception):
+    """Another message has continued the conversation at this moment; nothing was written."""
 
 
 class StepConflict(IntegrityError):
@@ -141,6 +152,8 @@ class NewTask:
     question: int = 0
     #: Functions that write rows of other apps for the task, in the same transaction.
     companions: tuple[Companion, ...] = ()
+    #: Its place in a conversation whose history the client keeps.
+    place: ChatPlace | None = None
     #: The name of the row that its companions lock. A batch locks these in order, so that two batches do not deadlock.
     lock: str = ""
 
@@ -164,6 +177,25 @@ class NewTask:
         """Write the companions' rows for the task with this primary key. Call it in the accepting transaction."""
         for write in self.companions:
             write(task)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundChat:
+    """A conversation whose history the client keeps, with its last task."""
+
+    row: int
+    digest: str
+    task_id: str
+    context_id: str
+    state: TaskState
+    #: The number of the event after which the answer to its last message begins.
+    number: int
+    #: True if its last message may be repeated.
+    recent: bool
+
+
+#: The id of a conversation's task, its digest, and the digest that it comes to.
+ChatMove = tuple[str, str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

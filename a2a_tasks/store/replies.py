@@ -30,7 +30,7 @@ from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recor
 from a2a_tasks.protocol.operators import ASKED_BY
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, event_log
-from a2a_tasks.store.backend.portable import create_run, list_artifacts
+from a2a_tasks.store.backend.portable import create_run, keep_place, list_artifacts
 from a2a_tasks.store.behind import look_again
 from a2a_tasks.store.delegations import (
     find_question,
@@ -122,6 +122,8 @@ def _write(new: NewTask, checked: str) -> tuple[Accepted, _Taken]:
     else:
         taken, turn, assignment = _pass_down(asked, new), asked.turn, None
     new.accompany(task.pk)
+    if new.place:
+        keep_place(new.place, task.pk, recorded[-1].number)
     if assignment is not None:
         Task.objects.filter(pk=task.pk).update(run_token=assignment.token, batches=0)
     accepted = Accepted(

@@ -20,7 +20,9 @@ from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.store.backend import call_news, portable, postgres
 from a2a_tasks.store.records import (
     Batch,
+    ChatMove,
     ClaimedRun,
+    FoundChat,
     InsertedTask,
     LogPosition,
     NewTask,
@@ -42,11 +44,19 @@ class Backend(Protocol):
     #: The end of a SELECT that prevents deletion of its row until the transaction ends, but allows other uses.
     key_share: str
 
-    def insert_tasks(self, news: Sequence[NewTask]) -> list[InsertedTask]:
-        """Write new tasks with their contexts, messages, events 1 and runs.
+    def insert_tasks(self, news: Sequence[NewTask]) -> list[InsertedTask | None]:
+        """Write new tasks with their contexts, messages, events 1, runs and places; None = its place was taken.
 
         Raises IntegrityError if an owner already has a task of that id; then nothing was written.
         """
+
+    def find_chats(
+        self, asked: Sequence[tuple[OwnerScope, Collection[str]]]
+    ) -> list[list[FoundChat]]:
+        """Return, for each scope and its digests, the newest conversation that has come to each, in the order of these."""
+
+    def move_chats(self, moves: Sequence[ChatMove]) -> None:
+        """Move those conversations on that are still at their digests."""
 
     def append_batches(self, batches: Sequence[Batch]) -> list[int | None]:
         """Write the batches whose runs still hold their tasks; return for each the last event's number, else None.

@@ -1,6 +1,6 @@
 """The store's functions by Django's ORM, one row at a time: for SQLite, which has one writer and no arrays.
 
-`create_run`, `describe_run` and `list_artifacts` serve every database: a message to an existing task is written by the ORM
+`create_run`, `describe_run`, `keep_place` and `list_artifacts` serve every database: a message to an existing task is written by the ORM
 everywhere.
 
 See `interface` for the contract of each function. Locks of rows are not needed: a transaction that writes locks the
@@ -21,8 +21,8 @@ from typing import Any
 from django.db import IntegrityError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
-from django.db.models import F, Q, QuerySet, Value
-from django.db.models.functions import Concat, Now
+from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet, Value, Window
+from django.db.models.functions import Concat, Now, RowNumber
 from django.dispatch import receiver
 
 from a2a_tasks.audit import Action
@@ -39,6 +39,7 @@ from a2a_tasks.models import (
     IS_PARKED,
     WAITS_FOR_SLOT,
     Artifact,
+    ChatPrefix,
     Context,
     ConversationItem,
     ConversationList,
@@ -50,6 +51,7 @@ from a2a_tasks.models import (
     Step,
     Task,
 )
+from a2a_tasks.protocol.chats import ChatPlace
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import Role, TaskState
@@ -58,12 +60,16 @@ from a2a_tasks.store.backend import call_news, fair_queue
 from a2a_tasks.store.backend.statements import READ_AFTER, empty_reopened, is_wanted
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
+    REPEAT_SECONDS,
     Batch,
+    ChatMove,
     ClaimedRun,
     EventRow,
+    FoundChat,
     InsertedTask,
     LogPosition,
     NewTask,
+    PlaceTaken,
     RunEnd,
     StepConflict,
     StepResult,
@@ -82,12 +88,15 @@ key_share = ""
 
 
 @transaction.atomic
-def insert_tasks(news: Sequence[NewTask]) -> list[InsertedTask]:
+def insert_tasks(news: Sequence[NewTask]) -> list[InsertedTask | None]:
     """See `interface.Backend`."""
     return [_insert_task(new) for new in news]
 
 
-def _insert_task(new: NewTask) -> InsertedTask:
+def _insert_task(new: NewTask) -> InsertedTask | None:
+    place = new.place
+    if place and place.row and not _find_place(place).exists():
+        return None
     scope: dict[str, Any] = {
         "tenant": new.scope.tenant,
         "owner": new.scope.owner,
@@ -117,6 +126,8 @@ def _insert_task(new: NewTask) -> InsertedTask:
     about: dict[str, Any] = {"request": new.request_id, "detail": new.detail}
     audit.note(Action.TASK_SEND, new.id, scope=new.scope, actor=new.actor, **about)
     run = create_run(task, 1, new)
+    if place:
+        keep_place(place, task.pk, 1)
     return InsertedTask(task.pk, run.pk, run.is_behind)
 
 
@@ -149,6 +160,56 @@ def create_run(task: Task, number: int, new: NewTask) -> Run:
         request=new.request,
         **columns,
     )
+
+
+# --- conversations of chats -----------------------------------------------------------------------
+
+
+def find_chats(asked: Sequence[tuple[OwnerScope, Collection[str]]]) -> list[list[FoundChat]]:
+    """See `interface.Backend`."""
+    return [_find_newest(scope, names) for scope, names in asked]
+
+
+def _find_newest(scope: OwnerScope, names: Collection[str]) -> list[FoundChat]:
+    mine, oldest = Q(), Now() - datetime.timedelta(seconds=REPEAT_SECONDS)
+    for part in scope.parts:
+        mine |= Q(task__owner=part.owner) & (
+            Q(task__maker=part.created_by) if part.created_by else Q()
+        )
+    rows = ChatPrefix.objects.filter(mine, task__tenant=scope.tenant, task__agent=scope.agent)
+    found = rows.filter(digest__in=names).annotate(
+        recent=ExpressionWrapper(Q(updated_at__gt=oldest), BooleanField()),
+        place=Window(RowNumber(), partition_by="digest", order_by=("-updated_at", "-pk")),
+    )
+    columns = ("task__public_id", "task__context__public_id", "task__state", "number", "recent")
+    chats = {
+        digest: FoundChat(row, digest, task, context, TaskState(state), *more)
+        for row, digest, task, context, state, *more in found.filter(place=1).values_list(
+            "pk", "digest", *columns
+        )
+    }
+    return [chats[name] for name in names if name in chats]
+
+
+def keep_place(place: ChatPlace, task: int, number: int) -> None:
+    """Store the place of a message, whose event has this number. Raises PlaceTaken. It serves every database."""
+    about = {"digest": place.asked, "task_id": task, "number": number}
+    if not place.row:
+        ChatPrefix.objects.create(**about)
+    elif not _find_place(place).update(**about, updated_at=Now()):
+        raise PlaceTaken
+
+
+def _find_place(place: ChatPlace) -> QuerySet[ChatPrefix]:
+    return ChatPrefix.objects.filter(pk=place.row, digest=place.before)
+
+
+@transaction.atomic
+def move_chats(moves: Sequence[ChatMove]) -> None:
+    """See `interface.Backend`."""
+    for task_id, before, digest in moves:
+        rows = ChatPrefix.objects.filter(digest=before, task__public_id=task_id)
+        rows.update(digest=digest, updated_at=Now())
 
 
 # --- batches of runs ------------------------------------------------------------------------------

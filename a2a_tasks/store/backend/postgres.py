@@ -35,8 +35,11 @@ from a2a_tasks.store.backend.statements import (
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
     CLAIM_BYTES,
+    REPEAT_SECONDS,
     Batch,
+    ChatMove,
     ClaimedRun,
+    FoundChat,
     InsertedTask,
     LogPosition,
     NewTask,
@@ -89,10 +92,8 @@ def _unnest(name: str, columns: dict[str, str]) -> str:
     return f"unnest({arrays}) as {name}({', '.join(columns)})"
 
 
-INSERT_TASKS = f"""
-with input as (
-  select * from {_unnest("i", {"n": "int"} | {name: kind for name, (kind, _) in NEW_TASK.items()})}
-), context as (
+WRITE_TASKS = f"""
+, context as (
   insert into a2a_tasks_context (tenant, owner, agent, public_id)
   select distinct tenant, owner, agent, context_id from input order by context_id, agent, owner, tenant
   on conflict (public_id, agent, owner, tenant) do update set updated_at = statement_timestamp()
@@ -142,17 +143,112 @@ with input as (
   order by k.n
   returning task_id, id
 )
+"""  # noqa: S608 - names of ours
+TELL_TASKS = """
 select k.n, k.key, r.id, k.behind from keyed k join run r on r.task_id = k.key order by k.n
+"""
+
+
+def _give(columns: dict[str, tuple[str, Callable[[NewTask], Any]]]) -> str:
+    kinds = {"n": "int"} | {name: kind for name, (kind, _) in columns.items()}
+    return f"(select * from {_unnest('i', kinds)})"  # noqa: S608 - names of ours
+
+
+INSERT_TASKS = f"with input as {_give(NEW_TASK)} {WRITE_TASKS} {TELL_TASKS}"
+#: The columns of new tasks with places in chats.
+PLACED_TASK: dict[str, tuple[str, Callable[[NewTask], Any]]] = NEW_TASK | {
+    "asked": ("text", lambda new: new.place.asked if new.place else ""),
+    "place": ("bigint", lambda new: new.place.row if new.place else 0),
+    "before": ("text", lambda new: new.place.before if new.place else ""),
+}
+# The conversations are locked in the order of their ids. A transaction that waited for one reads its digest again. Of two
+# messages that would continue one, the first does.
+INSERT_PLACED = f"""
+with given as {_give(PLACED_TASK)}, held as (
+  select p.id, g.n from a2a_tasks_chatprefix p join given g on (g.place, g.before) = (p.id, p.digest)
+  order by p.id for update of p
+), input as (
+  select * from given where place = 0 or n in (select min(n) from held group by id)
+) {WRITE_TASKS}, begun as (
+  insert into a2a_tasks_chatprefix (digest, task_id, number)
+  select asked, key, 1 from keyed where place = 0 and asked <> '' order by n
+), moved as (
+  update a2a_tasks_chatprefix p set digest = k.asked, task_id = k.key, number = 1, updated_at = statement_timestamp()
+  from keyed k where p.id = k.place
+) {TELL_TASKS}
 """  # noqa: S608 - names of ours
 
 
-def insert_tasks(news: Sequence[NewTask]) -> list[InsertedTask]:
+def insert_tasks(news: Sequence[NewTask]) -> list[InsertedTask | None]:
     """See `interface.Backend`."""
-    columns = {name: [value(new) for new in news] for name, (_, value) in NEW_TASK.items()}
+    placed = any(new.place for new in news)
+    kinds = PLACED_TASK if placed else NEW_TASK
+    columns = {name: [value(new) for new in news] for name, (_, value) in kinds.items()}
     values = {"n": list(range(len(news))), **columns}
     size = sum(len(new.message) + len(new.request) for new in news)
-    rows = fetch(INSERT_TASKS, values, point="accept.inserted", size=size)
-    return [InsertedTask(task, run, behind) for _, task, run, behind in rows]
+    statement = INSERT_PLACED if placed else INSERT_TASKS
+    rows = fetch(statement, values, point="accept.inserted", size=size)
+    written = {n: InsertedTask(task, run, behind) for n, task, run, behind in rows}
+    return [written.get(n) for n in range(len(news))]
+
+
+# --- conversations of chats -----------------------------------------------------------------------
+
+# `|| ''` prevents the planner from beginning with the tasks of the owner, as it would on a young table.
+FIND_CHATS = """
+select i.n, found.* from unnest(%(n)s::int[], %(digest)s::text[], %(tenant)s::text[], %(agent)s::text[],
+  %(owner)s::text[], %(maker)s::text[]) as i(n, digest, tenant, agent, owner, maker)
+cross join lateral (
+  select p.id, p.digest, t.public_id, c.public_id, t.state, p.number,
+    p.updated_at > statement_timestamp() - make_interval(secs => %(seconds)s)
+  from a2a_tasks_chatprefix p join a2a_tasks_task t on t.id = p.task_id join a2a_tasks_context c on c.id = t.context_id
+  where p.digest = i.digest and t.tenant || '' = i.tenant and t.agent || '' = i.agent and t.owner || '' = i.owner
+    and (i.maker = '' or t.maker = i.maker)
+  order by p.updated_at desc, p.id desc limit 1
+) found
+order by i.n
+"""
+
+
+def find_chats(asked: Sequence[tuple[OwnerScope, Collection[str]]]) -> list[list[FoundChat]]:
+    """See `interface.Backend`."""
+    lookups = [
+        (n, name, scope, part)
+        for n, (scope, names) in enumerate(asked)
+        for name in names
+        for part in scope.parts
+    ]
+    values = {
+        "n": [n for n, *_ in lookups],
+        "digest": [name for _, name, *_ in lookups],
+        "tenant": [scope.tenant for *_, scope, _ in lookups],
+        "agent": [scope.agent for *_, scope, _ in lookups],
+        "owner": [part.owner for *_, part in lookups],
+        "maker": [part.created_by for *_, part in lookups],
+        "seconds": REPEAT_SECONDS,
+    }
+    found: list[list[FoundChat]] = [[] for _ in asked]
+    for n, row, digest, task, context, state, number, recent in fetch(FIND_CHATS, values):
+        found[n].append(FoundChat(row, digest, task, context, TaskState(state), number, recent))
+    return found
+
+
+# Rows are locked in the order of their ids.
+MOVE_CHATS = """
+with held as (
+  select p.id, i.digest from unnest(%(task)s::text[], %(before)s::text[], %(digest)s::text[]) as i(task, before, digest)
+  join a2a_tasks_chatprefix p on p.digest = i.before join a2a_tasks_task t on t.id = p.task_id and t.public_id = i.task
+  order by p.id for update of p
+)
+update a2a_tasks_chatprefix p set digest = h.digest, updated_at = statement_timestamp() from held h where p.id = h.id
+returning p.id
+"""
+
+
+def move_chats(moves: Sequence[ChatMove]) -> None:
+    """See `interface.Backend`."""
+    tasks, befores, digests = zip(*moves, strict=True)
+    fetch(MOVE_CHATS, {"task": list(tasks), "before": list(befores), "digest": list(digests)})
 
 
 # --- batches of runs ------------------------------------------------------------------------------

@@ -11,10 +11,13 @@ from django.utils import timezone
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import ChatPrefix, Task
 from a2a_tasks.protocol.chats import ChatPlace, ChatState, digest
-from a2a_tasks.store.accept import accept
-from a2a_tasks.store.chat_prefixes import FoundChat, PlaceTaken, _move, find_chats, keep_place
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.accept import accept, accept_many
+from a2a_tasks.store.chat_prefixes import find_chats, move_chats
+from a2a_tasks.store.records import Accepted, FoundChat, PlaceTaken, RunEnd
+from a2a_tasks.store.replies import reply
 from tests.support.store.reading import count_rows
-from tests.support.store.world import ALICE, BOB, new
+from tests.support.store.world import ALICE, BOB, Pen, claim, new
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +25,7 @@ pytestmark = pytest.mark.django_db
 def begun(asked: str = "a", task: str = "t1", row: int = 0, before: str = "") -> int:
     """A message at this place; the key of its conversation."""
     place = ChatPlace(asked=asked, row=row, before=before)
-    accept(new(id=task, companions=(keep_place(place, begins=True),)))
+    accept(new(id=task, place=place))
     return ChatPrefix.objects.latest("pk").pk
 
 
@@ -89,9 +92,34 @@ def test_one_message_continues_it_and_the_next_is_told_that_it_is_taken() -> Non
     assert not Task.objects.filter(public_id="t3").exists()
 
 
+def test_the_second_of_two_messages_that_continue_it_at_once_begins_nothing() -> None:
+    place = ChatPlace(asked="b", row=begun("a"), before="a")
+    news = [new("t2", place=place), new("t3", place=place), new("t4", place=ChatPlace(asked="c"))]
+    first, second, other = accept_many(news)
+    assert (type(first), type(second), type(other)) == (Accepted, PlaceTaken, Accepted)
+    assert [chat.task_id for chat in found("b", "c")] == ["t2", "t4"]
+    assert not Task.objects.filter(public_id="t3").exists()
+
+
+def test_of_many_with_the_same_words_the_newest_is_found() -> None:
+    for number in range(5):
+        begun("a", f"t{number}")
+    assert [chat.task_id for chat in found("a")] == ["t4"]
+
+
+def test_an_answer_to_a_question_keeps_its_place_and_the_number_of_its_event() -> None:
+    row = begun("a", "t1")
+    Pen(claim()[0]).state(TaskState.INPUT_REQUIRED, end=RunEnd())
+    reply(new("t1", place=ChatPlace(asked="b", row=row, before="a")))
+    (chat,) = found("b")
+    assert (chat.row, chat.number) == (row, Task.objects.get().last_event)
+    with pytest.raises(PlaceTaken):
+        reply(new("t1", place=ChatPlace(asked="c", row=row, before="a")))
+
+
 def test_it_moves_on_with_its_answer() -> None:
     begun("a")
-    _move([("t1", "a", "z"), ("t1", "unknown", "y")])
+    move_chats([("t1", "a", "z"), ("t1", "unknown", "y")])
     assert found("a") == []
     assert [chat.digest for chat in found("z", "y")] == ["z"]
 

@@ -16,7 +16,8 @@ from django.db import transaction
 
 from a2a_tasks import pubsub
 from a2a_tasks.caller import OwnerScope
-from a2a_tasks.models import Context, Run, RunStatus, Task
+from a2a_tasks.models import ChatPrefix, Context, Run, RunStatus, Task
+from a2a_tasks.protocol.chats import ChatPlace
 from a2a_tasks.protocol.errors import TaskEnded, TaskNotCancelable
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import Task as TaskView
@@ -24,7 +25,7 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import behind, cancel, runs
 from a2a_tasks.store.accept import accept, accept_many
 from a2a_tasks.store.append import append_many
-from a2a_tasks.store.records import Accepted, LeaseLost, RunEnd
+from a2a_tasks.store.records import Accepted, LeaseLost, PlaceTaken, RunEnd
 from a2a_tasks.store.replies import reply
 from tests.support.execution.waiting import eventually, somebody_waits_for_a_row
 from tests.support.store.world import (
@@ -235,6 +236,30 @@ class TestRaces:
                 losers=[Exception],
             )
             assert sum(isinstance(result, Accepted) for result in results) == 1
+
+    def test_two_groups_of_messages_to_the_same_chats(self) -> None:
+        """Each chat is continued by one side; the other's message begins nothing."""
+        for n in range(ROUNDS):
+            rows = {}
+            for m in range(10):
+                accept(new(f"chat-{n}-{m}", place=ChatPlace(asked=f"a-{n}-{m}")))
+                rows[m] = ChatPrefix.objects.get(digest=f"a-{n}-{m}").pk
+
+            def side(
+                name: str, chats: Iterable[int], n: int = n, rows: dict[int, int] = rows
+            ) -> Any:
+                places = [
+                    ChatPlace(asked=f"b-{n}-{m}", row=rows[m], before=f"a-{n}-{m}") for m in chats
+                ]
+                news = [new(f"{name}-{place.asked}", place=place) for place in places]
+                return partial(accept_many, news)
+
+            one, other = race(side("one", range(10)), side("other", reversed(range(10))))
+            outcomes = zip(one, reversed(other), strict=True)
+            for pair in outcomes:
+                assert {type(outcome) for outcome in pair} == {Accepted, PlaceTaken}
+            told = Task.objects.filter(public_id__contains=f"-b-{n}-")
+            assert told.count() == 10
 
 
 OLDEST = frozenset({"s0", "v00", "v01"})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.db import transaction
 
-from a2a_tasks.caller import OwnerScope
+from a2a_tasks.caller import OwnerScope, ScopePart
 from a2a_tasks.conversation_changes import (
     ConversationChanged,
     ConversationChanges,
@@ -16,13 +17,15 @@ from a2a_tasks.conversation_changes import (
     MemoryChange,
     ValueKind,
 )
-from a2a_tasks.models import Task
+from a2a_tasks.models import ChatPrefix, Task
+from a2a_tasks.protocol.chats import ChatPlace
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.backend import portable, postgres
 from a2a_tasks.store.records import (
     ArtifactRow,
     Batch,
+    FoundChat,
     InsertedTask,
     NewEvent,
     NewTask,
@@ -30,20 +33,28 @@ from a2a_tasks.store.records import (
     StoredTask,
 )
 from a2a_tasks.store.replies import reply
-from tests.support.store.world import chunk, contents, new, said, status
+from tests.support.store.world import ALICE, chunk, contents, new, said, status
 
 pytestmark = [pytest.mark.django_db, pytest.mark.backend("stack")]
 
 Insert = Callable[[NewTask], InsertedTask]
 Append = Callable[[Batch], int | None]
+
+
+def written(inserted: list[InsertedTask | None]) -> InsertedTask:
+    """The only one, whose place was free."""
+    assert inserted[0]
+    return inserted[0]
+
+
 STATEMENT, PORTABLE = OwnerScope("", "statement", "demo"), OwnerScope("", "portable", "demo")
 TWINS: dict[OwnerScope, tuple[Insert, Append]] = {
     STATEMENT: (
-        lambda new_: postgres.insert_tasks([new_])[0],
+        lambda new_: written(postgres.insert_tasks([new_])),
         lambda batch: postgres.append_batches([batch])[0],
     ),
     PORTABLE: (
-        lambda new_: portable.insert_tasks([new_])[0],
+        lambda new_: written(portable.insert_tasks([new_])),
         lambda batch: portable.append_batches([batch])[0],
     ),
 }
@@ -80,6 +91,36 @@ def test_accept(held: bool, is_task: bool) -> None:
         return []
 
     both(story)
+
+
+def test_places_in_chats() -> None:
+    def story(scope: OwnerScope, insert: Insert, append: Append) -> list[Any]:
+        store = postgres if scope is STATEMENT else portable
+        shared, no_more = (
+            replace(scope, owner="nobody", read_only=ScopePart(scope.owner, maker))
+            for maker in ("", "somebody")
+        )
+
+        def find(*names: str) -> list[FoundChat]:
+            scopes = (scope, shared, no_more, ALICE)
+            mine, seen, *others = store.find_chats([(one, names) for one in scopes])
+            assert seen == mine
+            assert others == [[], []]
+            return [replace(chat, row=0) for chat in mine]
+
+        for name in ("first", "again"):
+            insert(new(name, scope=scope, place=ChatPlace(asked="a")))
+        place = ChatPlace(asked="b", row=ChatPrefix.objects.latest("pk").pk, before="a")
+        insert(new("next", scope=scope, place=place))
+        taken = store.insert_tasks([new("late", scope=scope, place=place)])
+        found = find("c", "b", "a")
+        store.move_chats([("next", "b", "x"), ("first", "b", "y")])
+        return [taken, [chat.task_id for chat in found], find("y", "x")]
+
+    taken, ids, moved = both(story)
+    assert taken == [None]
+    assert ids == ["next", "first"]
+    assert [chat.task_id for chat in moved] == ["next"]
 
 
 def batches(task: int, run: int, token: str) -> list[Batch]:
@@ -202,7 +243,7 @@ def test_many_at_once_are_each_of_them_alone() -> None:
             for n in range(4)
         ]
         groups = [news] if together else [[one] for one in news]
-        keys = [key for group in groups for key in postgres.insert_tasks(group)]
+        keys = [key for group in groups for key in postgres.insert_tasks(group) if key]
         stories = [batches(task, run, str(n)) for n, (task, run, _) in enumerate(keys)]
         for one in stories[2:]:  # two tasks of a conversation cannot begin the same keys
             one[-1].conversation = None
@@ -229,9 +270,8 @@ def seen(row: StoredTask | None) -> StoredTask:
 
 def test_find() -> None:
     token = "t"
-    ((task, run, _),) = postgres.insert_tasks(
-        [new(scope=STATEMENT, held=True, token=token, metadata='{"a":1}')]
-    )
+    first = new(scope=STATEMENT, held=True, token=token, metadata='{"a":1}')
+    task, run, _ = written(postgres.insert_tasks([first]))
     key = (STATEMENT, "task-1")
     for batch in batches(task, run, token):
         postgres.append_batches([batch])

@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import (
     Artifact,
+    ChatPrefix,
     Context,
     ConversationItem,
     ConversationList,
@@ -241,6 +242,7 @@ def contents(owner: str) -> dict[str, list[dict[str, Any]]]:
         "items": ConversationItem.objects.filter(list__context__owner=owner).order_by(
             "list__key", "number"
         ),
+        "chats": ChatPrefix.objects.filter(**mine).order_by("task__public_id"),
         "runs": Run.objects.filter(**mine).order_by("task__public_id", "input_number"),
     }
     return {name: [_comparable(row) for row in rows.values()] for name, rows in tables.items()}

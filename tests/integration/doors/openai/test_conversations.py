@@ -15,8 +15,8 @@ from pytest_django import Settings
 from a2a_doors import hang_ups
 from a2a_tasks.agents import Turn
 from a2a_tasks.models import ChatPrefix, Task
-from a2a_tasks.store.chat_prefixes import REPEAT_SECONDS
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.records import REPEAT_SECONDS
 from tests.support.agents_under_test import playing
 from tests.support.bindings.client import Client
 from tests.support.bindings.puppet import Puppet
