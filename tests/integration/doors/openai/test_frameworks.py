@@ -75,9 +75,9 @@ async def test_langchain_waits_while_empty_deltas_come(
     """It gives up a while after the last chunk; comments do not count."""
     settings.A2A_KEEPALIVE_SECONDS = 0.1
     async with httpx.AsyncClient() as http:
-        model = ChatOpenAI(model="demo", stream_chunk_timeout=1.0, http_async_client=http, **at)
-        text = "".join([str(chunk.content) async for chunk in model.astream("sleep 2")])
-    assert text == "Slept 2 s"
+        model = ChatOpenAI(model="demo", stream_chunk_timeout=3.0, http_async_client=http, **at)
+        text = "".join([str(chunk.content) async for chunk in model.astream("sleep 4")])
+    assert text == "Slept 4 s"
 
 
 async def test_pydantic_ai_asks_once_also_if_the_agent_says_nothing(
