@@ -10,6 +10,8 @@ import msgspec
 from a2a_tasks.access.api_keys import PATTERN
 from a2a_tasks.access.authentication import find_agent
 from a2a_tasks.agents import Agent
+from a2a_tasks.agents.host_extensions import USAGE
+from a2a_tasks.agents.usage import ModelUsage
 from a2a_tasks.bindings.door import RequestContext, load_dialect
 from a2a_tasks.bindings.http import Request
 from a2a_tasks.caller import Caller
@@ -21,7 +23,7 @@ from a2a_tasks.protocol.errors import MethodNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED
 from a2a_tasks.protocol.mounts import MOUNTS
-from a2a_tasks.protocol.requests import SendMessageRequest
+from a2a_tasks.protocol.requests import GetTaskRequest, SendMessageRequest
 from a2a_tasks.streaming.stream import EventStream
 from a2a_tasks.telemetry.observed_request import ObservedRequest
 
@@ -31,6 +33,8 @@ __all__ = ["Visit", "admit_bearer_keys", "enter"]
 NO_KEY = "anonymous"
 #: The dialect of the tasks that doors make: the newest, which has a member for everything.
 DIALECT = "v10"
+#: The members of the metadata of a task.
+_members = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,15 @@ class Visit:
         if streams:
             self.context.observed.streams(stream)
         return stream
+
+    async def read_usage(self, task_id: str) -> dict[str, ModelUsage]:
+        """Return the usage of a task so far by model; nothing where the agent reports none. Raises as `run`."""
+        if not self.agent.reports_usage:
+            return {}
+        request = GetTaskRequest(id=task_id, history_length=0)
+        task = await self.run("GetTask", request, extensions=(USAGE.uri,))
+        by_model = _members(task.metadata).get(USAGE.uri, {}) if task.metadata else {}
+        return msgspec.convert(by_model, dict[str, ModelUsage])
 
     async def run(self, operation: str, request: Any, **changes: Any) -> Any:
         """Execute an operation with its decoded request. Raises the errors of the operation."""

@@ -97,6 +97,8 @@ async def _run(
         await _send(send, *events.begin())
         try:
             async for told in events.rest(float(conf.KEEPALIVE_SECONDS)):
+                if events.over and stream.number == 1:  # RUN_ERROR has a place for it, too
+                    told[-1].update(await _read_usage(visit, stream.subject.id))
                 await _send(send, *told)
         except Exception as raised:  # noqa: BLE001 - after any failure the client is informed
             fault = to_a2a_error(raised)
@@ -107,6 +109,20 @@ async def _run(
         await _send(send, events.fail("DRAINING", DRAINING), more=False)
 
     await serve_until_gone(visit, stream, answer(), say_drained)
+
+
+async def _read_usage(visit: Visit, task_id: str) -> Event:
+    """Return the usage as a member of the last event, of a run that began its task: runs count for themselves."""
+    usage = [
+        {
+            "model": model,
+            "inputTokens": used.input_tokens,
+            "outputTokens": used.output_tokens,
+            "totalTokens": used.input_tokens + used.output_tokens,
+        }
+        for model, used in (await visit.read_usage(task_id)).items()
+    ]
+    return {"usage": usage} if usage else {}
 
 
 async def _cancel(visit: Visit, run: RunInput, task_id: str, send: Send, shared: Headers) -> None:

@@ -13,6 +13,7 @@ from a2a_doors.visit import Visit
 from a2a_tasks.protocol.errors import IdempotencyConflict, InvalidParams, TaskNotFound
 from a2a_tasks.protocol.fields import canonical_base64
 from a2a_tasks.protocol.lifecycle import INTERRUPTED
+from a2a_tasks.protocol.media_types import MAX_LENGTH
 from a2a_tasks.protocol.requests import ListTasksRequest, SendMessageRequest
 from a2a_tasks.protocol.values import Message, Part, Role, Task
 from a2a_tasks.streaming.stream import EventStream
@@ -67,9 +68,14 @@ class RunInput(msgspec.Struct, frozen=True, rename="camel"):
 def read_input(document: Any) -> RunInput:
     """Return the input in a JSON document. Raises InvalidParams."""
     try:
-        return msgspec.convert(document, RunInput)
+        run = msgspec.convert(document, RunInput)
     except msgspec.ValidationError as fault:
         raise InvalidParams(str(fault)) from None
+    if run.resume and run.resume[1:]:
+        raise InvalidParams.field(
+            "resume", "must have one entry: a task asks one question at a time"
+        )
+    return run
 
 
 async def open_run(visit: Visit, run: RunInput, **changes: Any) -> EventStream:
@@ -165,7 +171,9 @@ def _read_item(item: Any) -> Part | None:
         case {"type": "text", "text": str(text)}:
             return Part(text=text)
         case {"type": str(kind), "source": {"type": str(how), "value": str(value), **about}} if (
-            kind in MEDIA and isinstance(media_type := about.get("mimeType"), str | None)
+            kind in MEDIA
+            and isinstance(media_type := about.get("mimeType"), str | None)
+            and len(media_type or "") <= MAX_LENGTH
         ):
             with contextlib.suppress(ValueError):
                 if how == "data":

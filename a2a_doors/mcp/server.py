@@ -17,7 +17,7 @@ from a2a_doors.mcp.calls import call_tool, note
 from a2a_doors.mcp.clients import TASKS
 from a2a_doors.mcp.tools import SCHEMA, list_tools
 from a2a_tasks import process_lifetime
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, project
 
 __all__ = ["note", "start"]
 
@@ -65,6 +65,7 @@ async def _run(running: asyncio.Future[StreamableHTTPSessionManager], over: asyn
 def _make_server() -> Server:
     server = Server(
         "a2a-host",
+        version=project.A2A_HOST_VERSION,
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         get_tool_input_schema=lambda _: SCHEMA,

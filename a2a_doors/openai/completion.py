@@ -6,8 +6,6 @@ import asyncio
 import time
 from typing import Any
 
-import msgspec
-
 from a2a_doors.hang_ups import serve_until_gone
 from a2a_doors.openai.conversation import Continuation, UnfitReply
 from a2a_doors.openai.errors import Refusal, of_error, of_turn
@@ -15,22 +13,17 @@ from a2a_doors.openai.request import Chat
 from a2a_doors.texts import GAP, show_message
 from a2a_doors.turn_text import TurnText
 from a2a_doors.visit import Visit
-from a2a_tasks.agents.host_extensions import USAGE
-from a2a_tasks.agents.usage import ModelUsage
 from a2a_tasks.bindings.event_stream import STREAM_HEADERS
 from a2a_tasks.bindings.http import NOSNIFF, Headers, Send, respond
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.chats import ChatState
 from a2a_tasks.protocol.jsontext import on_one_line, write
-from a2a_tasks.protocol.requests import GetTaskRequest
 from a2a_tasks.streaming.stream import EventStream
 
 __all__ = ["complete", "say"]
 
 DRAINING = Refusal(503, "This process stops and the task goes on: send the same again", "draining")
 GOES_ON = Refusal(503, "The agent is still working: send the same again", "still_working")
-#: The usage of a task by model, in its metadata.
-_usages = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 async def complete(visit: Visit, chat: Chat, send: Send) -> None:
@@ -181,12 +174,7 @@ class _Completion:
 
     async def _read_usage(self) -> dict[str, int]:
         """Return the usage of the task so far; zero where the agent reports none."""
-        if not self._visit.agent.reports_usage:
-            return _ZERO
-        request = GetTaskRequest(id=self._task.id, history_length=0)
-        task = await self._visit.run("GetTask", request, extensions=(USAGE.uri,))
-        by_model = _usages(task.metadata).get(USAGE.uri, {}) if task.metadata else {}
-        models = msgspec.convert(list(by_model.values()), list[ModelUsage])
+        models = (await self._visit.read_usage(self._task.id)).values()
         return _count(sum(m.input_tokens for m in models), sum(m.output_tokens for m in models))
 
 

@@ -11,7 +11,7 @@ import msgspec
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.fields import canonical_base64
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.media_types import UNKNOWN, media_type_of
+from a2a_tasks.protocol.media_types import MAX_LENGTH, UNKNOWN, media_type_of
 from a2a_tasks.protocol.values import Part
 
 __all__ = ["Chat", "ChatMessage", "read_chat"]
@@ -145,6 +145,6 @@ def _read_url(url: str, fallback: str, filename: str | None = None) -> Part:
 
 
 def _make_raw(data: str, media_type: str, filename: str | None) -> Part:
-    if not isinstance(data, str):
+    if not isinstance(data, str) or len(media_type) > MAX_LENGTH:
         raise TypeError
     return Part(raw=canonical_base64(data), filename=filename, media_type=media_type)

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 
 from a2a_tasks.protocol.values import UNSET, Part
 
-__all__ = ["UNKNOWN", "admits", "media_type_of", "plain"]
+__all__ = ["MAX_LENGTH", "UNKNOWN", "admits", "media_type_of", "plain"]
 
 UNKNOWN = "application/octet-stream"
+#: Characters of the longest media type in a message of another protocol: a type and a name have at most 127 each (RFC 6838).
+MAX_LENGTH = 255
 
 
 def plain(media_type: str) -> str:

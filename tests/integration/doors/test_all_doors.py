@@ -395,6 +395,26 @@ class TestCallers:
             assert said.status == 403
         assert len(await world.denials("access.denied")) == 1
 
+    @pytest.mark.parametrize("way", [Mcp("mcp", "mcp", era) for era in (NEW, OLD)], ids=[NEW, OLD])
+    @pytest.mark.parametrize("method", ["tools/call", "tools/list"])
+    async def test_one_who_may_only_see_it_is_refused_at_its_own_address_of_mcp(
+        self, world: World, way: Mcp, method: str
+    ) -> None:
+        world.settings.A2A_GRANTS = "listed"
+        params = {"name": "demo", "arguments": {"message": "echo hi"}}
+        head = {**head_of(method, params, way.era), **world.headers}
+
+        async def ask(slug: str = "demo") -> Said:
+            body = message(method, params, version=way.era)
+            return way.read(await world.client.post(f"/agents/{slug}/mcp", body, head))
+
+        missing = await world.refused("MethodNotFound", ask)
+        assert missing == await ask("nobody")
+        assert missing.status == 404
+        await run_in_thread(grant, "demo", "*", GrantRight.SEE)
+        assert (await world.refused("Forbidden", ask)).status == 403
+        assert len(await world.denials("access.denied")) == 1
+
     async def test_an_agent_that_is_switched_off_is_not_there(self, world: World) -> None:
         await run_in_thread(switches.set_state, "demo", SwitchState.OFF)
         await switch_cache.fresh()

@@ -26,6 +26,7 @@ from tests.support.doors import Runs
 pytestmark = [pytest.mark.django_db]
 
 NO_BASE64 = {"type": "image", "source": {"type": "data", "value": "?", "mimeType": "image/png"}}
+LONG_TYPE = {"type": "image", "source": {"type": "data", "value": "aGk=", "mimeType": "x" * 256}}
 VALID: TypeAdapter[Any] = TypeAdapter(Event)
 FORM = {
     "type": "object",
@@ -173,6 +174,23 @@ class TestARun:
         finished = next(event for event in events if event["type"] == "SUBAGENT_FINISHED")
         assert finished["subagentRunId"] == started["subagentRunId"]
         assert text_of(events) == "called"
+
+    async def test_tells_the_usage_of_the_task_that_it_began(self, client: Client) -> None:
+        async def run(turn: Turn) -> Any:
+            """Say what it cost, and ask once."""
+            await turn.usage(model="m", input_tokens=3, output_tokens=4)
+            return "done" if turn.text == "that" else turn.ask("Which one?")
+
+        with playing(run, slug="counted", reports_usage=True):
+            runs = Runs(client, "counted")
+            events = await runs.say("go")
+            kinds(events)
+            tokens = {"inputTokens": 3, "outputTokens": 4, "totalTokens": 7}
+            assert events[-1]["usage"] == [{"model": "m", **tokens}]
+            entry = {"interruptId": interrupt_of(events)["id"], "status": "resolved"}
+            resumed = await runs.run(resume=[{**entry, "payload": "that"}])
+        assert text_of(resumed) == "done"
+        assert "usage" not in resumed[-1]
 
     async def test_is_kept_alive(self, client: Client, puppet: Puppet, settings: Settings) -> None:
         settings.A2A_KEEPALIVE_SECONDS = 0.05
@@ -329,6 +347,22 @@ class TestAQuestion:
         state = await run_in_thread(lambda: Task.objects.get().state)
         assert state == "TASK_STATE_CANCELED"
 
+    @pytest.mark.parametrize("status", ["resolved", "cancelled"])
+    async def test_is_not_answered_beside_another_and_stands(
+        self, client: Client, runs: Runs, status: str
+    ) -> None:
+        one = interrupt_of(await runs.say("ask"))
+        other = interrupt_of(await Runs(client, "rooms", "thread-2").say("ask"))
+        entries = [
+            {"interruptId": one["id"], "status": status, "payload": "this"},
+            {"interruptId": other["id"], "status": "resolved", "payload": "that"},
+        ]
+        answer = await client.post(runs.path, runs.make(resume=entries))
+        assert answer.status == 400
+        assert answer.json["error"]["message"].startswith("resume must have one entry")
+        entry = {**entries[0], "status": "resolved"}
+        assert text_of(await runs.run(resume=[entry])) == "this"
+
     async def test_of_somebody_else_is_not_found(self, client: Client, runs: Runs) -> None:
         for status in ("resolved", "cancelled"):
             for name in ("unknown:3", "unknown", "unknown:x", "unknown:99999999999", ":"):
@@ -413,6 +447,7 @@ class TestARefusedRun:
             {"messages": [{"id": "x" * 300, "role": "user", "content": "a"}]},
             {"messages": [{"id": "a\x00", "role": "user", "content": "a"}]},
             {"messages": [{"id": "1", "role": "user", "content": [NO_BASE64]}]},
+            {"messages": [{"id": "1", "role": "user", "content": [LONG_TYPE]}]},
             {"threadId": 1},
             {"resume": [{}]},
         ],

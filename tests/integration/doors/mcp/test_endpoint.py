@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from a2a_project import __version__
 from a2a_project.asgi import application
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.agents import Agent
@@ -38,6 +39,8 @@ async def test_tools_are_listed_in_one_order_for_the_caller_alone(version: str) 
     assert "outputSchema" not in demo
     assert demo["inputSchema"]["properties"]["data"]["type"] == ["object", "null"]
     if version == NEW:
+        about = answer.json["result"]["_meta"]["io.modelcontextprotocol/serverInfo"]
+        assert about == {"name": "a2a-host", "version": __version__}
         assert (answer.json["result"]["ttlMs"], answer.json["result"]["cacheScope"]) == (
             60_000,
             "private",

@@ -304,6 +304,8 @@ class TestParts:
             {"type": "file", "file": {"file_id": "file-1"}},
             {"type": "image_url", "image_url": "https://x.example"},
             {"type": "image_url", "image_url": {"url": "data:image/png;base64,?"}},
+            {"type": "image_url", "image_url": {"url": f"data:{'x' * 256};base64,aGk="}},
+            {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "x" * 250}},
             {"type": "input_audio", "input_audio": {"data": "?", "format": "wav"}},
             {"type": "text", "text": 1},
             {"type": "video"},
