@@ -6,6 +6,7 @@ import datetime
 import functools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q, Subquery
@@ -61,7 +62,7 @@ def find_chats(asked: Sequence[tuple[OwnerScope, Collection[str]]]) -> list[list
     """
     oldest = Now() - datetime.timedelta(seconds=REPEAT_SECONDS)
     recent = ExpressionWrapper(Q(updated_at__gt=oldest), output_field=BooleanField())
-    newest = [
+    newest: list[Any] = [
         Subquery(ChatPrefix.objects.filter(digest=name).order_by(*NEWEST).values("pk")[:1])
         for name in sorted({name for _, digests in asked for name in digests})
     ]

@@ -18,8 +18,10 @@ __all__ = ["PROTOCOLS", "Protocol", "list_heads", "list_requests"]
 OBJECTS = VALUES // 4
 MARK = "MARK"
 #: Heads that these doors read besides those of all doors.
-NAMES = ("Mcp-Name", "Mcp-Method", "Mcp-Protocol-Version", "Mcp-Session-Id", "Origin", "Accept")
-NAMES += ("A2A-Context-Id", "X-Stainless-Retry-Count", "X-OpenWebUI-Chat-Id", "Authorization")
+NAMES = (
+    *("Mcp-Name", "Mcp-Method", "Mcp-Protocol-Version", "Mcp-Session-Id", "Origin", "Accept"),
+    *("A2A-Context-Id", "X-Stainless-Retry-Count", "X-OpenWebUI-Chat-Id", "Authorization"),
+)
 #: Each run is another one: the same one once more would be refused without being read.
 _NUMBERS = itertools.count()
 CATALOG = "/.well-known/ai-catalog.json"

@@ -52,10 +52,9 @@ def test_of_questions_each_is_looked_at_after_a_while() -> None:
     copy_worlds(WORLDS)
     newest = Delegation.objects.latest("pk")
     Task.objects.filter(pk=newest.child_id).update(state=TaskState.WORKING)
-    asking, after, looks = [], 0, 0
+    (asking, after), looks = find_asking(0), 1
     while not asking:
-        looks += 1
-        asking, after = find_asking(after)
+        (asking, after), looks = find_asking(after), looks + 1
     assert asking == [newest.parent_id]
     assert (after, looks) == (0, WORLDS // BATCH + 1)
 
