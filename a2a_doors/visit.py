@@ -19,7 +19,8 @@ from a2a_tasks.conf import conf
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.handler import OperationTable
 from a2a_tasks.protocol.binding import Binding
-from a2a_tasks.protocol.errors import MethodNotFound
+from a2a_tasks.protocol.dialects.reading import MAX_ID_LENGTH
+from a2a_tasks.protocol.errors import MethodNotFound, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED
 from a2a_tasks.protocol.mounts import MOUNTS
@@ -27,7 +28,7 @@ from a2a_tasks.protocol.requests import GetTaskRequest, SendMessageRequest
 from a2a_tasks.streaming.stream import EventStream
 from a2a_tasks.telemetry.observed_request import ObservedRequest
 
-__all__ = ["Visit", "admit_bearer_keys", "enter"]
+__all__ = ["Visit", "admit_bearer_keys", "enter", "read_task_id"]
 
 #: The key of callers without credentials: clients of OpenAI's API refuse to go without a key.
 NO_KEY = "anonymous"
@@ -89,6 +90,13 @@ class Visit:
     async def run(self, operation: str, request: Any, **changes: Any) -> Any:
         """Execute an operation with its decoded request. Raises the errors of the operation."""
         return await self.context.table[operation](request, self.call(operation, **changes))
+
+
+def read_task_id(text: str) -> str:
+    """Return the id by which a client names a task. Raises TaskNotFound for one that is longer than any."""
+    if len(text) > MAX_ID_LENGTH:
+        raise TaskNotFound
+    return text
 
 
 def admit_bearer_keys(request: Request) -> None:

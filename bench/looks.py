@@ -101,8 +101,8 @@ def _explain(connection: psycopg.Connection[Any]) -> None:
 
     asked: list[str] = []
     with mock.patch.object(call_news, "fetch", lambda sql, _: asked.append(sql)):
-        call_news.find(RECENT[0])
-    explain = f"explain (analyze, buffers) {asked[0]}"
+        call_news.find(RECENT[0], 0)
+    explain = f"explain (analyze, buffers) {asked[0]}".replace("%s", "0")
     plan = [str(row) for (row,) in connection.execute(explain.encode())]
     told = [line.strip() for line in plan if "Buffers" in line][:1]
     told += [line.strip() for line in plan if "Seq Scan" in line or "Execution" in line]

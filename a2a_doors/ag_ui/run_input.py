@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_doors.visit import Visit
+from a2a_doors.visit import Visit, read_task_id
 from a2a_tasks.protocol.errors import IdempotencyConflict, InvalidParams, TaskNotFound
 from a2a_tasks.protocol.fields import canonical_base64
 from a2a_tasks.protocol.lifecycle import INTERRUPTED
@@ -44,8 +44,8 @@ class Resume(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def task_id(self) -> str:
-        """The task that has asked."""
-        return self.interrupt_id.rpartition(":")[0]
+        """The task that has asked. Raises TaskNotFound for an id that the host never gave."""
+        return read_task_id(self.interrupt_id.rpartition(":")[0])
 
     @property
     def question(self) -> int:

@@ -20,7 +20,7 @@ from a2a_doors.mcp.clients import Abilities
 from a2a_doors.mcp.questions import ask, key_of, read_reply, read_state, seal_state
 from a2a_doors.mcp.request import REQUEST, McpRequest
 from a2a_doors.texts import show_message, show_parts
-from a2a_doors.visit import DIALECT, Visit
+from a2a_doors.visit import DIALECT, Visit, read_task_id
 from a2a_tasks.bindings.door import load_dialect
 from a2a_tasks.bindings.errors import to_a2a_error
 from a2a_tasks.conf import conf
@@ -252,7 +252,8 @@ class _ToolCall:
         return make_result(task, self.slug, "\n\n".join(filter(None, [fault, note])))
 
     async def _get(self, task: str) -> Task:
-        found: Task = await self._run("GetTask", requests.GetTaskRequest(id=task, history_length=0))
+        request = requests.GetTaskRequest(id=read_task_id(task), history_length=0)
+        found: Task = await self._run("GetTask", request)
         return found
 
     async def _run(self, operation: str, request: Any) -> Any:

@@ -16,7 +16,7 @@ from a2a_doors.mcp.calls import make_message, name_fields
 from a2a_doors.mcp.clients import TASKS, Abilities
 from a2a_doors.mcp.questions import ask, key_of, read_reply
 from a2a_doors.mcp.request import REQUEST
-from a2a_doors.visit import Visit
+from a2a_doors.visit import Visit, read_task_id
 from a2a_tasks.bindings.errors import to_a2a_error
 from a2a_tasks.protocol import errors
 from a2a_tasks.protocol.requests import CancelTaskRequest, GetTaskRequest
@@ -97,8 +97,9 @@ async def _find(ctx: Any, params: TaskParams) -> tuple[Visit, Task]:
         raise MCPError(mcp.HEADER_MISMATCH, "Mcp-Name is not the taskId")
     slug, _, task_id = params.task_id.partition("/")
     with _tell_faults(ctx):
+        request = GetTaskRequest(id=read_task_id(task_id), history_length=0)
         visit = await ctx.request.scope[REQUEST].enter(slug)
-        return visit, await visit.run("GetTask", GetTaskRequest(id=task_id, history_length=0))
+        return visit, await visit.run("GetTask", request)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +17,8 @@ __all__ = ["Chat", "ChatMessage", "read_chat"]
 
 #: Messages that are no part of the conversation: front ends change them with every request, by the time for example.
 INSTRUCTIONS = {"system", "developer"}
-DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
+#: The beginning of a data URL, and the end of what stands there before the comma.
+DATA, BASE64 = "data:", ";base64"
 
 
 class ChatMessage(msgspec.Struct, frozen=True):
@@ -131,11 +131,13 @@ def _read_item(item: dict[str, Any], at: str) -> Part:
     raise InvalidParams.field(at, "must be a text, image_url, input_audio or file with its data")
 
 
-def _read_url(url: str, fallback: str, filename: str | None = None) -> Part:
-    if not isinstance(filename, str | None):
+def _read_url(url: Any, fallback: str, filename: str | None = None) -> Part:
+    if not isinstance(url, str) or not isinstance(filename, str | None):
         raise TypeError
-    if data := DATA_URL.fullmatch(url):
-        return _make_raw(data[2], data[1] or fallback, filename)
+    about, _, data = url.partition(",")
+    if about.startswith(DATA) and about.endswith(BASE64):
+        media_type = about.removeprefix(DATA).partition(";")[0]
+        return _make_raw(data, media_type or fallback, filename)
     if url.startswith(("https://", "http://")):
         part = Part(url=url, filename=filename)
         guessed = media_type_of(part)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:  # the libraries have 50 MiB, and few agents call tools
 
 __all__ = ["McpServer", "McpTools", "find_flaws", "find_server"]
 
-#: Most pages of a list of tools that are read.
-MAX_PAGES = 100
+#: Most pages of a list of tools that are read, and most tools on them.
+MAX_PAGES, MAX_TOOLS = 100, 10_000
 T = TypeVar("T")
 
 
@@ -52,10 +52,13 @@ class McpServer:
         headers: Mapping[str, str] | None = None,
         timeout: Any = None,
         auth: Any = None,
+        *,
+        once: bool = False,
         **more: Any,
     ) -> httpx2.AsyncClient:
         """Return a client whose calls pass the guard, with the credentials: the factory that frameworks ask for.
 
+        `once`: it is for one call of a tool (`GuardedTransport`).
         Raises CallRefused for a URL that the guard does not allow.
         """
         import httpx2  # noqa: PLC0415 - see above
@@ -66,7 +69,7 @@ class McpServer:
             guard().check(self.url)
         except AddressRefused as refused:
             raise CallRefused(f"The URL of the MCP server {self.name} {refused.reason}.") from None
-        transport = GuardedTransport(self.url, self.headers)
+        transport = GuardedTransport(self.url, self.headers, once=once)
         # The transport has the timeouts.
         return httpx2.AsyncClient(
             transport=transport, headers=headers, auth=auth, timeout=None, **more
@@ -179,7 +182,7 @@ class McpTools:
         url = self.server.url
         try:
             async with (
-                self.server.make_client() as http,
+                self.server.make_client(once=True) as http,
                 Client(streamable_http_client(url, http_client=http)) as client,
             ):
                 return await act(client)
@@ -194,6 +197,8 @@ async def _list_tools(client: Client) -> list[Tool]:
     for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
         tools += page.tools
+        if len(tools) > MAX_TOOLS:
+            raise AgentError(f"The MCP server lists more than {MAX_TOOLS} tools.")
         if not (cursor := page.next_cursor):
             return tools
     raise AgentError(f"The MCP server lists its tools on more than {MAX_PAGES} pages.")

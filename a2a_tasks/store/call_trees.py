@@ -15,9 +15,10 @@ LATELY = 2.0
 
 
 class _Looks:
-    """When this process has looked, by its monotonic clock."""
+    """When this process has looked, by its monotonic clock, and how far through the questions that stand."""
 
     last = -math.inf
+    at = 0
 
 
 def settle(task: int) -> None:
@@ -47,7 +48,9 @@ def look(*, lately: bool = True) -> None:
     begun = time.monotonic()
     recent = delegations.RECENT[begun - _Looks.last > LATELY] if lately else None
     if delegations.has_open():
-        _settle_all(delegations.find_news(recent))
+        news = delegations.find_news(recent, after=_Looks.at if lately else 0)
+        _Looks.at = news.looked_at
+        _settle_all(news)
     _Looks.last = begun
 
 

@@ -255,15 +255,18 @@ class CallNews(NamedTuple):
     callers: list[int]
     asking: list[int]
     ended: list[tuple[int, int]]
+    #: The key of the last call whose question was looked at; 0 = all were.
+    looked_at: int
 
 
-def find_news(recent: datetime.timedelta | None) -> CallNews:
-    """Find what has happened in this time, or at any time."""
-    rows = backend().find_call_news(recent)
+def find_news(recent: datetime.timedelta | None, *, after: int = 0) -> CallNews:
+    """Find what has happened in this time, or at any time. Of the questions that stand, it looks at some after a key."""
+    rows = backend().find_call_news(recent, after)
     return CallNews(
         sorted({parent for kind, parent, _ in rows if kind in call_news.CALLERS}),
         sorted({parent for kind, parent, _ in rows if kind in call_news.ASKING}),
         sorted({(parent, number) for kind, parent, number in rows if kind in call_news.OVER}),
+        next((key for kind, key, _ in rows if kind == call_news.LOOKED_AT), 0),
     )
 
 

@@ -111,7 +111,7 @@ def wake(*, lately: bool = True) -> bool:
 
     Of the runs that wait for other tasks, it wakes those whose task has ended `lately`, or all.
     """
-    waits = [_list_due(), *_list_answered(lately=lately)]
+    waits = [_list_due().order_by("due_at"), *_list_answered(lately=lately)]
     if not lately:
         waits.append(_list_called())
     counts = [_wake(due) for due in waits]
@@ -152,8 +152,12 @@ def _list_answered(*, lately: bool) -> list[QuerySet[Run]]:
 
 
 def _wake(due: QuerySet[Run]) -> int:
-    """Give up to BATCH runs a round, and return their number."""
-    if not due.exists():
+    """Give up to BATCH runs a round, and return their number.
+
+    The first one is looked for in the order of the query: for any one, PostgreSQL would walk over the table of runs, as
+    most of them lie in the past.
+    """
+    if not due.values("pk")[:1]:
         return 0
     return _announce(_give_rounds(due))
 

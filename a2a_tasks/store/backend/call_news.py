@@ -16,7 +16,17 @@ from a2a_tasks.models.task import ENDED, WAITING
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.backend.statements import fetch
 
-__all__ = ["ASKING", "BATCH", "CALLERS", "OVER", "Row", "filter_settled", "find", "find_portably"]
+__all__ = [
+    "ASKING",
+    "BATCH",
+    "CALLERS",
+    "LOOKED_AT",
+    "OVER",
+    "Row",
+    "filter_settled",
+    "find",
+    "find_portably",
+]
 
 #: The kind of a row, the key of the calling task, and the number of the message of its turn.
 Row = tuple[str, int, int]
@@ -24,6 +34,8 @@ Row = tuple[str, int, int]
 CALLERS = frozenset({"a child has ended", "a child asks its caller"})
 ASKING = frozenset({"a child asks", "a question stands", "a question is hidden"})
 OVER = frozenset({"the turn has ended", "the turn asks"})
+#: The kind of a row that tells how far a look has come.
+LOOKED_AT = "looked at"
 #: Maximum number of rows of a kind.
 BATCH = 1000
 UNFINISHED = [RunStatus.QUEUED, RunStatus.RUNNING]
@@ -56,13 +68,23 @@ _PARTS = (
     ("the turn has ended", _CALLS, "ended"),
     ("the turn asks", _CALLS, "asking"),
 )
-_STANDING = f"""(select 'a question stands', d.parent_id, d.input_number
-  from a2a_tasks_delegation d join a2a_tasks_task t on t.id = d.child_id
-  where d.open and d.relayed is not null and t.state not in ({_WAITING}) limit {BATCH})"""  # noqa: S608 - constants
+#: Of the questions that stand, each look takes the next ones: there may be far more than change in a second.
+_STANDING = f"""standing as materialized (
+  select d.id, d.child_id, d.parent_id, d.input_number from a2a_tasks_delegation d
+  where d.open and d.relayed is not null and d.id > %s order by d.id limit {BATCH})"""  # noqa: S608 - constants
+#: A subquery for each of them: for a join the planner may read all tasks.
+_STANDS = f"""(select 'a question stands', s.parent_id, s.input_number from standing s
+  where (select t.state from a2a_tasks_task t where t.id = s.child_id) not in ({_WAITING}))
+union all
+(select '{LOOKED_AT}', max(id), 0 from standing having count(*) = {BATCH})"""  # noqa: S608 - constants
 
 
-def find(recent: datetime.timedelta) -> list[Row]:
-    """Return the rows of the last time, on PostgreSQL, which keeps the plan of the statement."""
+def find(recent: datetime.timedelta, after: int) -> list[Row]:
+    """Return the rows of the last time, on PostgreSQL, which keeps the plan of the statement.
+
+    Of the questions that stand, those after a key are looked at; a row LOOKED_AT has the key of the last one, if there
+    may be more.
+    """
     lately = _LATELY.format(seconds=recent.total_seconds())
     tasks = [
         _TASKS.format(name=name, state=state, lately=lately)
@@ -72,8 +94,8 @@ def find(recent: datetime.timedelta) -> list[Row]:
         _PART.format(kind=kind, join=join.format(name=name), name=name, most=BATCH)
         for kind, join, name in _PARTS
     ]
-    every = "\nunion all\n".join([*parts, _STANDING])
-    return fetch(f"with {', '.join(tasks)}\n{every}", [])
+    every = "\nunion all\n".join([*parts, _STANDS])
+    return fetch(f"with {', '.join([*tasks, _STANDING])}\n{every}", [after])
 
 
 def filter_settled(recent: datetime.timedelta | None) -> list[QuerySet[Task]]:

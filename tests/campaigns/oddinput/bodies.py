@@ -9,7 +9,17 @@ from typing import Any
 
 from tests.campaigns.oddinput.doors import BODY, FILLS, PLAIN, Odd, make_request
 
-__all__ = ["DIALECTS", "Writer", "list_answers", "list_bodies"]
+__all__ = [
+    "DIALECTS",
+    "ESCAPES",
+    "VALUES",
+    "Bodies",
+    "Writer",
+    "fill_up",
+    "list_answers",
+    "list_bodies",
+    "list_values",
+]
 
 #: Values that a body may have, and members of an object; the host takes 100,000 and 50,000.
 VALUES, MEMBERS = 99_000, 50_000
@@ -104,11 +114,11 @@ def list_answers(task: str) -> Iterator[Odd]:
             yield Odd(f"{writer.name} {door}", what, writer.request(body))
     for name in ("to", "people", "window", "wishes", "nothing"):
         for fill in (PLAIN, *FILLS):
-            answer = json.dumps({"people": 99, name: _fill(fill)})
+            answer = json.dumps({"people": 99, name: fill_up(fill)})
             yield Odd(f"{writer.name} {name}", fill, writer.request(writer.data(answer)))
 
 
-def _fill(fill: str, size: int = BODY) -> str:
+def fill_up(fill: str, size: int = BODY) -> str:
     """Return a text whose JSON has about that many bytes."""
     return fill * (size // (len(json.dumps(fill)) - 2))
 
@@ -119,11 +129,12 @@ def _list(value: str, count: int = VALUES) -> str:
 
 def _texts(writer: Writer) -> Bodies:
     escaped = {f"raw {unit}": writer.raw(f'"{unit * (BODY // len(unit))}"') for unit in ESCAPES}
-    return {fill: writer.say(_fill(fill)) for fill in (PLAIN, *FILLS)} | escaped
+    return {fill: writer.say(fill_up(fill)) for fill in (PLAIN, *FILLS)} | escaped
 
 
-def _data(writer: Writer) -> Bodies:
-    values = {
+def list_values() -> dict[str, str]:
+    """Return the JSON of values at the limits."""
+    return {
         PLAIN: f'"{PLAIN * BODY}"',
         "numbers": _list("1"),
         "floats": _list("0." + "1" * 35),
@@ -145,7 +156,10 @@ def _data(writer: Writer) -> Bodies:
         "spaces": " " * BODY + "1",
         "brackets in texts": '["' + '\\",[' * (BODY // 4) + '"]',
     }
-    return {what: writer.data(value) for what, value in values.items()}
+
+
+def _data(writer: Writer) -> Bodies:
+    return {what: writer.data(value) for what, value in list_values().items()}
 
 
 def _files(writer: Writer) -> Bodies:
@@ -162,13 +176,13 @@ def _files(writer: Writer) -> Bodies:
 
 def _names(name: str) -> Any:
     return lambda writer: {
-        fill: writer.send(**{name: _fill(fill, BODY // 2)}) for fill in (PLAIN, *FILLS[:12])
+        fill: writer.send(**{name: fill_up(fill, BODY // 2)}) for fill in (PLAIN, *FILLS[:12])
     }
 
 
 def _hooks(writer: Writer) -> Bodies:
-    plain = {PLAIN: writer.hook("https://example.com/" + _fill(PLAIN, BODY // 3))}
-    long = {fill: writer.hook("https://" + _fill(fill, BODY // 3)) for fill in FILLS}
+    plain = {PLAIN: writer.hook("https://example.com/" + fill_up(PLAIN, BODY // 3))}
+    long = {fill: writer.hook("https://" + fill_up(fill, BODY // 3)) for fill in FILLS}
     short = {f"short {fill}": writer.hook("https://" + (fill * 2048)[:2030]) for fill in FILLS}
     return plain | long | short
 
@@ -176,7 +190,7 @@ def _hooks(writer: Writer) -> Bodies:
 def _others(writer: Writer) -> Bodies:
     wide = {f"k{n}": n for n in range(90_000)}
     return {
-        PLAIN: writer.say(_fill(PLAIN)),
+        PLAIN: writer.say(fill_up(PLAIN)),
         "100 parts": writer.send([{"text": "x" * 30_000}] * 100),
         "too many parts": writer.send([{"text": ""}] * 30_000),
         "extensions": writer.send(extensions=["urn:x"] * VALUES),

@@ -23,6 +23,7 @@ from tests.support.access.issuer import Issuer, issuing
 
 __all__ = ["Door", "emptied", "session"]
 
+DOORS = {"A2A_DOORS": "mcp,openai,ag-ui,catalog"}
 WATCHING = {"A2A_APPS": f"{APPS['A2A_APPS']},tests.campaigns.oddinput.watching"}
 
 
@@ -54,7 +55,7 @@ def watch(directory: Path) -> dict[str, str]:
 def door(emptied: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     """The embedded host as `make run` starts it, or a host of the stack; both with gRPC."""
     holds = tmp_path_factory.mktemp("holds")
-    with host(watch(holds), grpc=True) as made:
+    with host({**watch(holds), **DOORS}, grpc=True) as made:
         first = made.webs[0].process.process.pid
         calls = made.grpc_process.process.pid if made.grpc_process else first
         with grpc.insecure_channel(f"127.0.0.1:{made.grpc}") as channel:

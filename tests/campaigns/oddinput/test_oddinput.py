@@ -18,6 +18,7 @@ from tests.campaigns.oddinput.conftest import Door, GuardedDoor
 from tests.campaigns.oddinput.doors import Odd, list_doors, list_odd
 from tests.campaigns.oddinput.measuring import Measured, ask, find_faults, measure, tell
 from tests.campaigns.oddinput.operators import list_changes
+from tests.campaigns.oddinput.protocols import PROTOCOLS, Protocol, list_heads, list_requests
 from tests.campaigns.oddinput.tokens import list_tokens
 
 pytestmark = pytest.mark.timeout(1800)
@@ -47,6 +48,17 @@ def test_odd_paths_queries_heads_and_forms_do_no_harm(
 @pytest.mark.parametrize("writer", DIALECTS, ids=lambda writer: writer.name)
 def test_odd_bodies_do_no_harm(door: Door, writer: Writer, record_property: Any) -> None:
     record_property("dearest", no_harm(door.measured, list_bodies(writer), door.url))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+def test_odd_requests_of_other_protocols_do_no_harm(
+    door: Door, protocol: Protocol, record_property: Any
+) -> None:
+    record_property("dearest", no_harm(door.measured, list_requests(protocol), door.url))
+
+
+def test_odd_heads_of_other_protocols_do_no_harm(door: Door, record_property: Any) -> None:
+    record_property("dearest", no_harm(door.measured, list_odd(list_heads()), door.url))
 
 
 def test_odd_answers_to_a_form_do_no_harm(door: Door, record_property: Any) -> None:

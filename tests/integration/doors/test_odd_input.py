@@ -12,7 +12,7 @@ from pytest_django import Settings
 from a2a_doors.texts import read_object
 from a2a_tasks.models import Task
 from a2a_tasks.store.db import run_in_thread
-from tests.integration.doors.mcp.raw import NEW, OLD, head_of, message
+from tests.integration.doors.mcp.raw import NEW, OLD, TASKS, ask, head_of, message
 from tests.support.agents_under_test import playing
 from tests.support.bindings.client import Client, Response
 from tests.support.doors import user
@@ -36,6 +36,11 @@ def agent(doors: None, settings: Settings) -> Any:
 
     with playing(run, slug="takes", default_input_modes=["*/*"]) as made:
         yield made
+
+
+async def mcp_call(arguments: dict[str, Any]) -> Response:
+    """A call of the agent as a tool."""
+    return await ask("tools/call", {"name": "takes", "arguments": arguments})
 
 
 async def accepted_is_readable(client: Client) -> None:
@@ -98,6 +103,32 @@ async def test_of_interrupts_begins_nothing(client: Client, id_: str, status: st
     answer = await client.post("/agents/takes/ag-ui", body)
     assert (answer.status, answer.json["error"]["code"]) == (404, "TASK_NOT_FOUND")
     assert await run_in_thread(Task.objects.count) == 0
+
+
+async def test_that_names_a_task_by_a_text_longer_than_an_id_asks_no_database(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def find(wanted: tuple[Any, str]) -> None:
+        asked.append(wanted[1])
+
+    monkeypatch.setattr("a2a_tasks.operations.get_task.find_batched", find)
+    for name in ("x" * 256, "x" * 257):
+        await mcp_call({"message": "a", "task": name})
+        await ask("tasks/get", {"taskId": f"takes/{name}"}, can=TASKS)
+    assert asked == ["x" * 256] * 2
+    entry = {"interruptId": f"{'x' * 257}:1", "status": "cancelled"}
+    body = {"threadId": "t", "runId": "r", "messages": [], "resume": [entry]}
+    assert (await client.post("/agents/takes/ag-ui", body)).status == 404
+
+
+async def test_with_many_answers_to_one_question_is_refused() -> None:
+    params = {"name": "takes", "arguments": {"message": "a"}, "requestState": "x"}
+    for count, words in ((100, "requestState"), (101, "inputResponses")):
+        replies = {f"k{n}": {"action": "accept"} for n in range(count)}
+        answer = await ask("tools/call", {**params, "inputResponses": replies})
+        assert words in answer.json["error"]["message"]
 
 
 @pytest.mark.parametrize("content", [None, []])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from agents.mcp import MCPServerStreamableHttp
+from aiohttp import web
 from fastmcp.client.transports import StreamableHttpTransport
 from mcp import Client
 from mcp.server.lowlevel import Server
@@ -16,12 +19,13 @@ from mcp_types import ListToolsResult
 from pydantic_ai.mcp import MCPToolset
 from pytest_django import Settings
 
-from a2a_tasks.agents import Agent, AgentError, Journal, Skill, Turn, mcp
-from a2a_tasks.agents.mcp import find_flaws, find_server
+from a2a_tasks.agents import Agent, AgentError, Journal, Skill, Turn, guarded_transport, mcp
+from a2a_tasks.agents.mcp import McpServer, find_flaws, find_server
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.testing import Talk
 from tests.support.mcp_peer import HEADERS, TOKEN, Peer, serving
+from tests.support.ports import free_port
 
 
 @pytest.fixture
@@ -34,6 +38,39 @@ async def peer(
     async with serving() as made:
         settings.A2A_MCP_SERVERS = str(made.declare(tmp_path))
         yield made
+
+
+class OddServer:
+    """It answers each request but DELETE."""
+
+    answer = b"x" * 1000
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.url = ""
+        self._over = asyncio.Event()
+
+    async def __aenter__(self) -> OddServer:
+        """Listen."""
+        app = web.Application()
+        app.router.add_route("*", "/mcp", self._serve)
+        self._runner = web.AppRunner(app)
+        await self._runner.setup()
+        port = free_port()
+        await web.TCPSite(self._runner, "127.0.0.1", port).start()
+        self.url = f"http://127.0.0.1:{port}/mcp"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End."""
+        self._over.set()
+        await self._runner.cleanup()
+
+    async def _serve(self, request: web.Request) -> web.Response:
+        self.asked.append(request.method)
+        if request.method == "DELETE":
+            await self._over.wait()
+        return web.Response(body=self.answer)
 
 
 def declare(settings: Settings, folder: Path, text: str) -> None:
@@ -181,3 +218,53 @@ def test_the_file_is_checked_at_start(
     assert len(find_flaws()) == 1
     settings.A2A_MCP_SERVERS = "/nowhere.toml"
     assert "nowhere" in find_flaws()[0]
+
+
+class TestAnOddServer:
+    """It keeps its clients waiting, or says too much."""
+
+    @pytest.fixture
+    async def odd(self, settings: Settings) -> AsyncIterator[OddServer]:
+        settings.A2A_FETCH_ALLOW_HTTP = settings.A2A_FETCH_ALLOW_PRIVATE = True
+        async with OddServer() as server:
+            yield server
+
+    async def test_that_ends_its_streams_is_asked_again_once_a_second(
+        self, odd: OddServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(guarded_transport, "REOPEN_SECONDS", 3600.0)
+        async with McpServer("odd", odd.url).make_client() as client:
+            assert (await client.get(odd.url)).status_code == 200
+            again = asyncio.create_task(client.get(odd.url))
+            assert (await client.post(odd.url)).status_code == 200
+            again.cancel()
+            await asyncio.wait([again])
+        assert odd.asked == ["GET", "POST"]
+
+    async def test_that_acknowledges_no_end_does_not_hold_up_the_answer(
+        self, odd: OddServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(guarded_transport, "END_SECONDS", 0.01)
+        async with McpServer("odd", odd.url).make_client() as client:
+            with pytest.raises(httpx2.ConnectError):
+                await client.delete(odd.url)
+
+    async def test_says_in_one_call_no_more_than_in_one_answer(
+        self, odd: OddServer, settings: Settings
+    ) -> None:
+        settings.A2A_FETCH_BYTES = 2 * len(odd.answer) - 1
+        async with McpServer("odd", odd.url).make_client() as client:
+            for _ in range(3):
+                assert (await client.post(odd.url)).content == odd.answer
+        async with McpServer("odd", odd.url).make_client(once=True) as client:
+            assert (await client.post(odd.url)).content == odd.answer
+            with pytest.raises(httpx2.ReadError, match="longer than"):
+                await client.post(odd.url)
+
+    async def test_has_no_endless_list_of_tools(
+        self, peer: Peer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(mcp, "MAX_TOOLS", 1)
+        answer = await Talk(Payer).say("7")
+        assert answer.state is TaskState.FAILED
+        assert answer.text == "The MCP server lists more than 1 tools."

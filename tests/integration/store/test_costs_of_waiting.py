@@ -1,0 +1,65 @@
+"""Runs and questions that wait cost the looks of each second nothing, however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from a2a_tasks.models import Delegation, Task
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import call_trees, delegations, parking
+from a2a_tasks.store.backend.call_news import BATCH
+from a2a_tasks.store.parking import Parking
+from a2a_tasks.store.records import RunEnd
+from tests.campaigns.many_rows.copies import copy_worlds
+from tests.integration.store.test_delegations import WANTED, call
+from tests.support.store.reading import count_rows
+from tests.support.store.world import AT, Pen, claim, held
+
+pytestmark = [pytest.mark.django_db, pytest.mark.backend("stack")]
+WORLDS = 4 * BATCH
+
+
+def count_read(look: Callable[[], object]) -> int:
+    """The rows that a look reads."""
+    before = count_rows()
+    look()
+    return count_rows() - before
+
+
+def test_of_callers_whose_clients_are_asked() -> None:
+    run = held()
+    call(run, "child")
+    (child,) = claim()
+    Pen(child).state(TaskState.INPUT_REQUIRED, "what?", end=RunEnd())
+    parking.park(Parking(run, "call billing: answer", 10_000_000_000.0, calls=[WANTED.name]))
+    call_trees.settle(child.task)
+    for number in range(2, 5):
+        Pen(held(f"task-{number}")).end()
+    Task.objects.update(status_at=AT)  # long ago
+    copy_worlds(WORLDS)
+    assert Delegation.objects.filter(open=True, relayed__isnull=False).count() == WORLDS + 1
+    assert count_read(parking.wake) < 50
+    assert count_read(call_trees.look) < 5 * BATCH
+
+
+def test_of_questions_each_is_looked_at_after_a_while() -> None:
+    run = held()
+    call(run, "child")
+    Task.objects.filter(public_id="child").update(state=TaskState.INPUT_REQUIRED, status_at=AT)
+    Delegation.objects.update(relayed=1)
+    copy_worlds(WORLDS)
+    newest = Delegation.objects.latest("pk")
+    Task.objects.filter(pk=newest.child_id).update(state=TaskState.WORKING)
+    (asking, after), looks = find_asking(0), 1
+    while not asking:
+        (asking, after), looks = find_asking(after), looks + 1
+    assert asking == [newest.parent_id]
+    assert (after, looks) == (0, WORLDS // BATCH + 1)
+
+
+def find_asking(after: int) -> tuple[list[int], int]:
+    """The callers of questions that do not stand any more, and how far the look came."""
+    news = delegations.find_news(delegations.RECENT[0], after=after)
+    return news.asking, news.looked_at
