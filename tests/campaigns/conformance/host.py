@@ -1,0 +1,89 @@
+"""The host under test, one process on SQLite; `python -m tests.campaigns.conformance.host --httpPort N --grpcPort M` is the ITK's agent `current`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import httpx
+
+from tests import ROOT
+from tests.support.ports import free_ports
+
+__all__ = ["FOLDER", "command", "environ", "kill_group", "serving"]
+
+#: Where kits, their environments, logs and the databases of hosts are.
+FOLDER = ROOT / "var" / "conformance"
+#: Seconds that a host may take to answer.
+PATIENCE = 120
+#: What kits need besides: 1.0.0's errors and sizes of pages, webhooks to this machine, gRPC in cards.
+SETTINGS = {
+    "A2A_APPS": "examples.demo,examples.kits,tests.campaigns.conformance.host_app",
+    "A2A_ANONYMOUS": "1",
+    "A2A_DOORS": "catalog",
+    "A2A_WEBHOOK_ALLOW_PRIVATE": "1",
+    "A2A_WEBHOOK_ALLOW_HTTP": "1",
+    "A2A_V10_ERROR_TABLE": "1.0.0",
+    "A2A_LIST_PAGE_SIZE_RETURNS_COUNT": "1",
+}
+command = [sys.executable, "manage.py", "up"]
+
+
+def environ(agent: str, port: int, grpc_port: int) -> dict[str, str]:
+    """Return the variables of a host whose default agent is this. All hosts of a run follow each other on one database."""
+    ours = ("A2A_", "DATABASE_", "REDIS_", "CELERY_", "DJANGO_", "PYTHONPATH")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    hop = {name: os.environ[name] for name in ("CONFORMANCE_HOP",) if name in os.environ}
+    there = {"HOST": "127.0.0.1", "PORT": str(port), "VAR_DIR": str(FOLDER / "host")}
+    grpc = {"A2A_GRPC_PORT": str(grpc_port), "A2A_GRPC_URL": f"http://127.0.0.1:{grpc_port}"}
+    return {**kept, **hop, **there, **grpc, **SETTINGS, "A2A_DEFAULT_AGENT": agent}
+
+
+@contextmanager
+def serving(agent: str) -> Iterator[str]:
+    """Serve for as long as the block lasts; the address. Raises TimeoutError with the last lines of the log."""
+    port, grpc_port = free_ports(2)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    place, log = f"http://127.0.0.1:{port}", FOLDER / f"host-{agent}.log"
+    with log.open("w") as said:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environ(agent, port, grpc_port),
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while not _answers(place):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise TimeoutError(f"the host does not answer: {log.read_text()[-2000:]}")
+            time.sleep(0.2)
+        yield place
+    finally:
+        kill_group(process)
+
+
+def _answers(place: str) -> bool:
+    with suppress(httpx.TransportError):
+        return httpx.get(f"{place}/healthz").is_success
+    return False
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that leads its group, and all that it began."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+if __name__ == "__main__":
+    _, _, http_port, _, grpc = sys.argv
+    os.chdir(ROOT)
+    os.execve(sys.executable, command, environ("itk", int(http_port), int(grpc)))
