@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from contextlib import AbstractContextManager, nullcontext
@@ -35,12 +34,14 @@ def run(part: Part, checkout: Path) -> Result:
     if not checkout.is_dir():
         return Result(part, note="not given")
     version = kits.read_version(checkout)
-    if part.needs and not shutil.which(part.needs):
-        return Result(part, version, note=f"needs `{part.needs}`")
+    if part.not_run:
+        return Result(part, version, note=part.not_run)
     folder = FOLDER / f"{part.kit}-{version}"
     try:
         copy = kits.copy_kit(checkout, folder)
         python = kits.make_python(part.kit, folder)
+        if part.name.startswith("ts_"):
+            kits.make_node_modules(copy / "agents" / part.name.replace("_", "/"))
         environ = _let_in(python, folder) if part.kit == "a2a-itk" else _common()
     except Unavailable as reason:
         return Result(part, version, note=str(reason))

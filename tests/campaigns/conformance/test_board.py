@@ -79,11 +79,11 @@ class TestTheBoard:
         assert {kit for kit in KITS if f"| {kit} | - |" in text} == set(KITS)
         assert text.count("not given") == len(PARTS)
 
-    def test_tells_a_kit_whose_program_is_missing(self, tmp_path: Path) -> None:
+    def test_tells_a_part_that_is_not_run_and_why(self, tmp_path: Path) -> None:
         (tmp_path / "a2a-itk").mkdir()
-        part = Part("a2a-itk", "cobol_v10", "", (), "told.json", needs="no-such-program")
+        part = Part("a2a-itk", "cobol", "", (), "", not_run="needs cobol")
         assert board.main([str(tmp_path)], [part], tmp_path) == 0
-        assert "needs `no-such-program`" in (tmp_path / "conformance.md").read_text()
+        assert "| needs cobol |" in (tmp_path / "conformance.md").read_text()
 
     def test_fails_for_a_failure_that_is_not_known_and_names_it(self, tmp_path: Path) -> None:
         assert _board(tmp_path, _result({"test_cancel": "no\nanswer"})) == 1
