@@ -9,13 +9,16 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
 
 import httpx
 
 from tests import ROOT
+from tests.support.end_with_parent import end_with_parent
 from tests.support.ports import free_ports
 
-__all__ = ["FOLDER", "command", "environ", "kill_group", "serving"]
+__all__ = ["FOLDER", "begin", "command", "environ", "kill_group", "serving"]
 
 #: Where kits, their environments, logs and the databases of hosts are.
 FOLDER = ROOT / "var" / "conformance"
@@ -50,15 +53,8 @@ def serving(agent: str) -> Iterator[str]:
     port, grpc_port = free_ports(2)
     FOLDER.mkdir(parents=True, exist_ok=True)
     place, log = f"http://127.0.0.1:{port}", FOLDER / f"host-{agent}.log"
-    with log.open("w") as said:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=environ(agent, port, grpc_port),
-            stdout=said,
-            stderr=said,
-            start_new_session=True,
-        )
+    with log.open("wb") as said:
+        process = begin(command, ROOT, environ(agent, port, grpc_port), said)
     try:
         deadline = time.monotonic() + PATIENCE
         while not _answers(place):
@@ -68,6 +64,21 @@ def serving(agent: str) -> Iterator[str]:
         yield place
     finally:
         kill_group(process)
+
+
+def begin(
+    words: list[str], folder: Path, variables: dict[str, str], said: BinaryIO
+) -> subprocess.Popen[bytes]:
+    """Begin a process that leads a group, and ends when the board does."""
+    return subprocess.Popen(
+        words,
+        cwd=folder,
+        env=variables,
+        stdout=said,
+        stderr=said,
+        start_new_session=True,
+        preexec_fn=end_with_parent,
+    )
 
 
 def _answers(place: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -98,9 +99,19 @@ PARTS = (
 
 
 def read_version(checkout: Path) -> str:
-    """Return the commit of a checkout, or `unknown`."""
-    ask = ["git", "-C", str(checkout), "rev-parse", "--short=7", "HEAD"]
-    done = subprocess.run(ask, capture_output=True, text=True, check=False)
+    """Return the commit of a checkout, `-dirty` if it was changed since; `unknown` without one."""
+    ask = [
+        "git",
+        "-C",
+        str(checkout),
+        "describe",
+        "--always",
+        "--exclude=*",
+        "--abbrev=7",
+        "--dirty",
+    ]
+    bounds = {**os.environ, "GIT_CEILING_DIRECTORIES": str(checkout.parent)}
+    done = subprocess.run(ask, capture_output=True, text=True, check=False, env=bounds)
     return done.stdout.strip() or "unknown"
 
 

@@ -23,6 +23,8 @@ BADGE = """\
 """
 #: Widths in pixels: of a character, and of the margins.
 CHARACTER, MARGINS = 7, 12
+#: Characters of what a failure says.
+MOST = 500
 
 
 def find_known(result: Result, test: str) -> dict[str, str] | None:
@@ -46,31 +48,20 @@ def write(results: Sequence[Result], folder: Path = REPORTS) -> Path:
     """Write the page and the badge; the path of the page."""
     unexpected = list_unexpected(results)
     passed = sum(result.outcome.passed for result in results)
-    label, text = "A2A conformance", f"{passed} passed, {len(unexpected)} failed"
+    known = sum(len(result.outcome.failed) for result in results) - len(unexpected)
+    told = f"{passed} passed, {len(unexpected)} failed, {known} failed by faults of kits"
+    told += time.strftime(", %Y-%m-%d", time.gmtime())
+    colour = "#c33" if unexpected else "#3a3" if passed else "#999"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "conformance.svg").write_text(_draw(label, text, "#c33" if unexpected else "#3a3"))
-    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    sections = [
-        "# Board of conformance",
-        f"{text} unexpectedly, {when}.",
-        describe_machine(),
-        _list(results),
-    ]
-    sections += _tell_failures(results, unexpected)
-    return save(folder / "conformance.md", sections)
+    (folder / "conformance.svg").write_text(_draw("A2A conformance", told, colour))
+    sections = ["# Board of conformance\n", f"{told}.\n", describe_machine(), _list(results)]
+    return save(folder / "conformance.md", [*sections, *_tell_failures(results, unexpected)])
 
 
 def _draw(label: str, text: str, colour: str) -> str:
     left, right = (len(word) * CHARACTER + MARGINS for word in (label, text))
-    return BADGE.format(
-        label=label,
-        text=text,
-        colour=colour,
-        left=left,
-        right=right,
-        width=left + right,
-        start=left + 6,
-    )
+    places = {"left": left, "right": right, "width": left + right, "start": left + 6}
+    return BADGE.format(label=label, text=text, colour=colour, **places)
 
 
 def _list(results: Sequence[Result]) -> str:
@@ -90,25 +81,25 @@ def _row(result: Result) -> tuple[object, ...]:
 def _tell_failures(
     results: Sequence[Result], unexpected: Sequence[tuple[Result, str, str]]
 ) -> Iterator[str]:
-    failed = [
-        (one.part, test, found)
-        for one in results
-        for test in one.outcome.failed
-        if (found := find_known(one, test))
-    ]
-    if failed:
-        rows = [(part.kit, part.name, test, found["reason"]) for part, test, found in failed]
-        yield "## Failures of the kits themselves\n\n" + table(
-            ("kit", "part", "test", "reason"), rows
-        )
-    if unexpected:
-        lines = [
-            f"- {one.part.kit}, {one.part.name}: `{test}`: {' '.join(said.split())[:500]}"
-            for one, test, said in unexpected
-        ]
-        yield "## Unexpected failures\n\n" + "\n".join(lines)
-    seen, ran = [found for _, _, found in failed], {one.part.kit for one in results if not one.note}
-    if gone := [
-        f"- {one['kit']}: `{one['test']}`" for one in KNOWN if one not in seen and one["kit"] in ran
-    ]:
-        yield "## Known failures that did not occur\n\n" + "\n".join(gone)
+    failed = [(one, test) for one in results for test in one.outcome.failed]
+    known = [(one.part, test, found) for one, test in failed if (found := find_known(one, test))]
+    if known:
+        rows = [(part.kit, part.name, test, found["reason"]) for part, test, found in known]
+        yield "\n## Faults of the kits\n\n" + table(("kit", "part", "test", "reason"), rows)
+    for heading, lines in (
+        ("Unexpected failures", [_say(*one) for one in unexpected]),
+        ("Known failures that did not occur", _list_gone(results, [one for *_, one in known])),
+    ):
+        if lines:
+            yield "\n".join([f"\n## {heading}\n", *lines])
+
+
+def _say(result: Result, test: str, said: str) -> str:
+    told = " ".join(said.split())[:MOST]
+    return f"- {result.part.kit}, {result.part.name}: `{test}`: {told}"
+
+
+def _list_gone(results: Sequence[Result], seen: Sequence[dict[str, str]]) -> list[str]:
+    ran = {one.part.kit for one in results if not one.note}
+    gone = [one for one in KNOWN if one["kit"] in ran and one not in seen]
+    return [f"- {one['kit']}, {one['part']}: `{one['test']}`" for one in gone]

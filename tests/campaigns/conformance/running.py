@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests import ROOT
 from tests.campaigns.conformance import kits
-from tests.campaigns.conformance.host import FOLDER, kill_group, serving
+from tests.campaigns.conformance.host import FOLDER, begin, kill_group, serving
 from tests.campaigns.conformance.kits import INSIDE, Part, Unavailable
 from tests.campaigns.conformance.reports import Outcome, Unreadable, read
 
@@ -46,9 +46,12 @@ def run(part: Part, checkout: Path) -> Result:
     except Unavailable as reason:
         return Result(part, version, note=str(reason))
     host: AbstractContextManager[str] = serving(part.agent) if part.agent else nullcontext("")
-    with host as place:
-        words = [word.format(host=place, inside=INSIDE) for word in part.command]
-        outcome = run_command([str(python), *words], copy / part.folder, part, environ)
+    try:
+        with host as place:
+            words = [word.format(host=place, inside=INSIDE) for word in part.command]
+            outcome = run_command([str(python), *words], copy / part.folder, part, environ)
+    except TimeoutError as reason:
+        outcome = Outcome(failed={"the host": str(reason)})
     return Result(part, version, outcome=outcome)
 
 
@@ -60,9 +63,7 @@ def run_command(command: list[str], folder: Path, part: Part, environ: dict[str,
     report, log = folder / part.report, folder / "said.log"
     report.unlink(missing_ok=True)
     with log.open("wb") as said:
-        process = subprocess.Popen(
-            command, cwd=folder, env=environ, stdout=said, stderr=said, start_new_session=True
-        )
+        process = begin(command, folder, environ, said)
         try:
             status: int | None = process.wait(part.seconds)
         except subprocess.TimeoutExpired:
