@@ -24,7 +24,7 @@ __all__ = ["FOLDER", "begin", "command", "environ", "kill_group", "serving"]
 FOLDER = ROOT / "var" / "conformance"
 #: Seconds that a host may take to answer.
 PATIENCE = 120
-#: What kits need besides: 1.0.0's errors and sizes of pages, webhooks to this machine, gRPC in cards.
+#: What kits need besides: errors of 1.0.0, webhooks to this machine, gRPC in cards.
 SETTINGS = {
     "A2A_APPS": "examples.demo,examples.kits,tests.campaigns.conformance.host_app",
     "A2A_ANONYMOUS": "1",
@@ -32,7 +32,6 @@ SETTINGS = {
     "A2A_WEBHOOK_ALLOW_PRIVATE": "1",
     "A2A_WEBHOOK_ALLOW_HTTP": "1",
     "A2A_V10_ERROR_TABLE": "1.0.0",
-    "A2A_LIST_PAGE_SIZE_RETURNS_COUNT": "1",
 }
 command = [sys.executable, "manage.py", "up"]
 

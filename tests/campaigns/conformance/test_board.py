@@ -10,7 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pytest
+
+from tests import ROOT
 from tests.campaigns.conformance import __main__ as board
+from tests.campaigns.conformance import host
 from tests.campaigns.conformance.kits import KITS, PARTS, Part, list_requirements, read_version
 from tests.campaigns.conformance.reports import Outcome
 from tests.campaigns.conformance.running import Result, run_command
@@ -61,12 +65,13 @@ class TestACommand:
     def test_that_hangs_is_killed_with_what_it_began_and_has_not_passed(
         self, tmp_path: Path
     ) -> None:
-        """The pipe is at its end when nobody is left who could write to it."""
+        """The pipe is at its end when nobody is left who could write to it, also if nobody came so far."""
         os.mkfifo(tmp_path / "pipe")
         read_end = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-        hang = f"{GOOD}; import os, signal; pipe = open('pipe', 'w'); os.fork(); signal.pause()"
-        outcome = _run(tmp_path, hang, seconds=1)
-        assert outcome.failed["the kit"] == "it did not end within 1 s"
+        os.close(os.open(tmp_path / "pipe", os.O_WRONLY))
+        hang = "import os, signal; pipe = open('pipe', 'w'); os.fork(); signal.pause()"
+        outcome = _run(tmp_path, hang, seconds=2)
+        assert outcome.failed["the kit"] == "it did not end within 2 s"
         assert select.select([read_end], [], [], PATIENCE)[0]
         assert os.read(read_end, 1) == b""
         os.close(read_end)
@@ -114,9 +119,21 @@ class TestTheBoard:
         assert badge.get("aria-label", "").startswith("A2A conformance: 6 passed, 0 failed, 0 ")
 
 
+class TestAHost:
+    def test_that_does_not_start_tells_what_it_said(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(host, "FOLDER", tmp_path)
+        monkeypatch.setattr(host, "command", [sys.executable, "-c", "raise SystemExit('no key')"])
+        with pytest.raises(TimeoutError, match="no key"), host.serving("demo"):
+            pass
+
+
 class TestAKit:
-    def test_without_git_has_no_version(self, tmp_path: Path) -> None:
-        assert read_version(tmp_path / "nowhere") == "unknown"
+    def test_without_git_has_no_version_even_in_a_checkout_of_something_else(
+        self, tmp_path: Path
+    ) -> None:
+        assert read_version(tmp_path) == read_version(ROOT / "docs") == "unknown"
 
     def test_gets_the_versions_of_its_lock_and_releases_instead_of_branches(
         self, tmp_path: Path
