@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.campaigns.conformance.host import FOLDER
 from tests.campaigns.conformance.kits import PARTS, Part
 from tests.campaigns.conformance.page import list_unexpected, write
 from tests.campaigns.conformance.running import Result, run
@@ -50,4 +52,5 @@ def _tell(part: Part, kits: Path, run: Callable[[Part, Path], Result]) -> Result
 
 
 if __name__ == "__main__":
+    shutil.rmtree(FOLDER / "host", ignore_errors=True)  # the database of an earlier run
     sys.exit(main())
