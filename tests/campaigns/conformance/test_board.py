@@ -100,7 +100,7 @@ class TestTheBoard:
         assert _board(tmp_path, _result({"a.test_task_state_transitions": "Unexpected"})) == 0
         text = (tmp_path / "conformance.md").read_text()
         assert "| a2a-tck-0.3 | abc1234 | quality, rest | 3 | 1 | 1 | 1 |" in text
-        assert "0.3 §7.1" in text
+        assert "0.3 §7.1: the current or final state" in text
 
     def test_knows_a_failure_in_its_own_kit_and_part_alone(self, tmp_path: Path) -> None:
         failed = {"a.test_task_state_transitions": "Unexpected"}
