@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.campaigns.conformance.host import FOLDER
+from tests.campaigns.conformance.host import DATABASE
 from tests.campaigns.conformance.kits import PARTS, Part
 from tests.campaigns.conformance.page import list_unexpected, write
 from tests.campaigns.conformance.running import Result, run
@@ -52,5 +52,7 @@ def _tell(part: Part, kits: Path, run: Callable[[Part, Path], Result]) -> Result
 
 
 if __name__ == "__main__":
-    shutil.rmtree(FOLDER / "host", ignore_errors=True)  # the database of an earlier run
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    finally:
+        shutil.rmtree(DATABASE, ignore_errors=True)

@@ -18,10 +18,12 @@ from tests import ROOT
 from tests.support.end_with_parent import end_with_parent
 from tests.support.ports import free_ports
 
-__all__ = ["FOLDER", "begin", "command", "environ", "kill_group", "serving"]
+__all__ = ["DATABASE", "FOLDER", "begin", "command", "environ", "kill_group", "serving"]
 
-#: Where kits, their environments, logs and the databases of hosts are.
+#: Where kits, their environments and logs are.
 FOLDER = ROOT / "var" / "conformance"
+#: The folder of the database; a host that a kit begins is told.
+DATABASE = Path(os.environ.get("CONFORMANCE_DATABASE", FOLDER / f"host-{os.getpid()}"))
 #: Seconds that a host may take to answer.
 PATIENCE = 120
 #: What kits need besides: errors of 1.0.0, webhooks to this machine, gRPC in cards.
@@ -40,10 +42,9 @@ def environ(agent: str, port: int, grpc_port: int) -> dict[str, str]:
     """Return the variables of a host whose default agent is this. All hosts of a run follow each other on one database."""
     ours = ("A2A_", "DATABASE_", "REDIS_", "CELERY_", "DJANGO_", "PYTHONPATH")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    hop = {name: os.environ[name] for name in ("CONFORMANCE_HOP",) if name in os.environ}
-    there = {"HOST": "127.0.0.1", "PORT": str(port), "VAR_DIR": str(FOLDER / "host")}
+    there = {"HOST": "127.0.0.1", "PORT": str(port), "VAR_DIR": str(DATABASE)}
     grpc = {"A2A_GRPC_PORT": str(grpc_port), "A2A_GRPC_URL": f"http://127.0.0.1:{grpc_port}"}
-    return {**kept, **hop, **there, **grpc, **SETTINGS, "A2A_DEFAULT_AGENT": agent}
+    return {**kept, **there, **grpc, **SETTINGS, "A2A_DEFAULT_AGENT": agent}
 
 
 @contextmanager

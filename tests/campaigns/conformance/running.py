@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests import ROOT
 from tests.campaigns.conformance import kits
-from tests.campaigns.conformance.host import FOLDER, begin, kill_group, serving
+from tests.campaigns.conformance.host import DATABASE, FOLDER, begin, kill_group, serving
 from tests.campaigns.conformance.kits import INSIDE, Part, Unavailable
 from tests.campaigns.conformance.reports import Outcome, Unreadable, read
 
@@ -84,7 +84,8 @@ def run_command(command: list[str], folder: Path, part: Part, environ: dict[str,
 
 def _common() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("A2A_")}
-    return {**kept, "PYTHONPATH": str(INSIDE), "PYTEST_ADDOPTS": "--junitxml=reports/junit.xml"}
+    ours = {"PYTHONPATH": str(INSIDE), "CONFORMANCE_DATABASE": str(DATABASE)}
+    return {**kept, **ours, "PYTEST_ADDOPTS": "--junitxml=reports/junit.xml"}
 
 
 def _let_in(python: Path, folder: Path) -> dict[str, str]:
