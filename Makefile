@@ -22,7 +22,7 @@ export HOST PORT
 unexport DJANGO_SETTINGS_MODULE PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run dev stack restart test test-fast test-stack test-all test-campaigns test-wheel faults webhooks mutants hostile frameworks check lint types layers migrations audit openapi docs fmt bench clean
+.PHONY: help setup run dev stack restart test test-fast test-stack test-all test-campaigns test-wheel faults webhooks mutants hostile conformance frameworks check lint types layers migrations audit openapi docs fmt bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -68,6 +68,10 @@ mutants: .venv/.test ## Small mistakes put into the code, one at a time: how man
 
 hostile: .venv/.test ## The security campaign: 10,000 hostile requests and more; writes var/reports/security.md
 	@$(BIN)/python -m tests.campaigns.hostile all $(ARGS)
+
+conformance: .venv/.test ## Public conformance kits, given their checkouts (KITS=FOLDER); writes var/reports/conformance.md
+	@: "$${KITS:?Name the folder of the kits: make conformance KITS=../kits (docs/clients.md tells how to get them)}"
+	@$(BIN)/python -m tests.campaigns.conformance $(KITS) $(ARGS)
 
 frameworks: .venv/.test ## Agents of frameworks in environments of their own: makes each, and runs its tests; ONLY="adk strands" for some
 	@$(BIN)/python -m frameworks $(ONLY)

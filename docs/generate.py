@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,8 +84,18 @@ def spans() -> str:
     return table(("attribute", "spans", "what it is"), rows)
 
 
+def kit_failures() -> str:
+    """The failures of conformance kits that are their own."""
+    known = DOCS.parent / "tests" / "campaigns" / "conformance" / "known.toml"
+    rows = (
+        (one["kit"], one["part"], f"`{one['test']}`", one["reason"])
+        for one in tomllib.loads(known.read_text(encoding="utf-8"))["known"]
+    )
+    return table(("kit", "part", "test", "reason"), rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
-    part.__name__: part for part in (transitions, operations, faults, settings, spans)
+    part.__name__: part for part in (transitions, operations, faults, settings, spans, kit_failures)
 } | protocol_support.PARTS
 
 

@@ -1,0 +1,1 @@
+"""Agents that only conformance kits need."""
