@@ -74,6 +74,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         *("dialect", "content_type"),
     )
     own_views = ("<int:object_id>/replay/", "<int:object_id>/retry/")
+    follows = True
     change_form_template = "admin/a2a_push/delivery/page.html"
     tenant_lookup = "task__tenant"
 
