@@ -244,6 +244,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = True
+FORMAT_MODULE_PATH = "a2a_project.formats"
 USE_TZ = True
 
 #: Path below which everything is served (`a2a_tasks/conf.py`).

@@ -211,14 +211,13 @@ def _list_calls(task: Task) -> Iterator[Span]:
     for began, name, key, agent, state, at in rows[:MOST]:
         ended = at if state in TERMINAL else None
         word = TaskState(state).word
-        is_fault = word in {"failed", "rejected"}
         yield Span(
             kind=Kind.CALL,
             label=agent,
             began=began,
             ended=ended,
             note=word,
-            is_fault=is_fault,
+            is_fault=state == TaskState.FAILED,
             of=key,
             step=name,
         )

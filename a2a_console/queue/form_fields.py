@@ -68,7 +68,7 @@ def _find_kind(schema: Mapping[str, Any], *, required: bool) -> str:
     choices = schema.get("enum")
     if choices:
         return "choice" if all(isinstance(one, str) for one in choices) else "json"
-    # A required boolean without a default is a choice: no answer does not mean no.
+    # A required boolean without a default has two buttons: no answer does not mean no.
     boolean = "yes-no" if required and "default" not in schema else "checkbox"
     kinds = {"boolean": boolean, "integer": "number", "number": "number"}
     if type_of(schema) != "string":

@@ -54,6 +54,7 @@ class RunAdmin(ReadOnlyAdmin[Run]):
         *("status_badge", "lasted", "created", "due", "parked", "started", "ended"),
         *("task_link", "input_number", "attempt", "queue", "worker", "lease"),
     )
+    follows = True
     change_form_template = "admin/a2a_tasks/run/page.html"
     tenant_lookup = "task__tenant"
 

@@ -103,7 +103,7 @@ def _merge(
     for event in events:
         while rest and rest[0].at < event.at:
             yield rest.pop(0)
-        is_grave = event.kind == "status" and event.what in {"failed", "rejected"}
+        is_grave = event.kind == "status" and event.what == "failed"
         yield TimelineLine(at=event.at, template=EVENT, content=event, is_grave=is_grave)
     yield from rest
 

@@ -31,6 +31,7 @@ class AttemptAdmin(ReadOnlyAdmin[Attempt]):
         *("answer", "number", "started", "took", "trigger", "worker"),
         *("delivery_cell", "receiver_cell", "detail", "excerpt_cell"),
     )
+    follows = True
     change_form_template = "admin/a2a_tasks/page.html"
     tenant_lookup = "delivery__task__tenant"
 

@@ -74,6 +74,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         *("dialect", "content_type"),
     )
     own_views = ("<int:object_id>/replay/", "<int:object_id>/retry/")
+    follows = True
     change_form_template = "admin/a2a_push/delivery/page.html"
     tenant_lookup = "task__tenant"
 
@@ -116,7 +117,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         """Link to the delivered events in the task's timeline."""
         url = page_url("a2a_tasks_task_change", row.task_id)
         return format_html(
-            '<a href="{}?from={}#a2a-timeline">{}</a>', url, row.number, cells.events(row)
+            '<a href="{}?from={}#event-{}">{}</a>', url, row.number, row.number, cells.events(row)
         )
 
     @admin.display(description="last answer")

@@ -66,6 +66,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         "<int:object_id>/test/",
         "<int:object_id>/replay/",
     )
+    follows = True
     change_form_template = "admin/a2a_push/receiver/page.html"
 
     def get_search_results(

@@ -31,6 +31,8 @@ class ReadOnlyAdmin(TenantAdmin[_M]):
     sortable_by = ()
     list_per_page = 50
     list_max_show_all = 200
+    #: True: the list and the page of a row show changes as they come (`live.html`).
+    follows = False
 
     def has_add_permission(self, request: HttpRequest, *_: Any) -> bool:
         """Refuse: the protocol creates rows."""

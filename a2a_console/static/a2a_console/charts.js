@@ -1,5 +1,5 @@
 // Draws the numbers of each chart as stacked bars: hover shows the values, a drag chooses a range, a double click all of it.
-// The overview is read again every ten seconds, but not while it is hidden or looked into, or for users who prefer reduced motion.
+// The overview is read again every ten seconds (follow.js), but not for users who prefer reduced motion.
 "use strict";
 const ink = (element, name) => getComputedStyle(element)[name];
 
@@ -40,9 +40,5 @@ const drawAll = () => document.querySelectorAll("[data-chart]").forEach((figure)
 drawAll();
 document.addEventListener("htmx:afterSettle", drawAll);
 document.addEventListener("htmx:beforeRequest", (event) => {
-  const page = event.target;
-  if (page.id !== "a2a-statistics") return;
-  const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const read = page.querySelector("details[open], [data-chosen='1'], .uplot:hover") || page.contains(document.activeElement);
-  if (still || read || document.hidden) event.preventDefault();
+  if (event.target.id === "a2a-statistics" && matchMedia("(prefers-reduced-motion: reduce)").matches) event.preventDefault();
 });

@@ -18,7 +18,7 @@ document.addEventListener("htmx:afterSettle", () => {
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.target.form?.requestSubmit();
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), textarea, select, dialog")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select, dialog")) return;
   const detail = document.getElementById("a2a-detail");
   const act = {
     j: () => (links()[links().indexOf(current()) + 1] || document.getElementById("a2a-next"))?.click(),

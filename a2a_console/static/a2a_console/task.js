@@ -1,13 +1,7 @@
-// The page of a task: what live updates leave alone, bars that open in place, links to events, keys. It works without this file, too.
+// The page of a task: bars that open in place, links to events, keys. It works without this file, too.
 "use strict";
 
 document.documentElement.classList.add("a2a-js");
-
-// Folds stay as the user has left them, and so does a form that is being filled in.
-Object.assign(Idiomorph.defaults.callbacks, {
-  beforeAttributeUpdated: (name, element) => !(name === "tabindex" || (name === "open" && element.tagName === "DETAILS")),
-  beforeNodeMorphed: (old, fresh) => !(old.dataset?.keep !== undefined && old.id === fresh.id),
-});
 
 const upper = document.getElementById("a2a-top");
 
@@ -25,13 +19,6 @@ document.addEventListener("click", (event) => {
     copy.textContent = "Copied";
   }
 });
-
-// A poll that fails says so; the next one that succeeds puts "live" back.
-for (const fault of ["htmx:sendError", "htmx:responseError"]) {
-  document.addEventListener(fault, () => {
-    for (const live of document.querySelectorAll(".a2a-live")) live.textContent = "connection lost, trying again …";
-  });
-}
 
 function copyText(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);

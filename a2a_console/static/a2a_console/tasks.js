@@ -1,8 +1,5 @@
-// New tasks are counted while the page is seen, and a span of the strip can be dragged over.
+// A span of the strip can be dragged over.
 "use strict";
-document.addEventListener("htmx:beforeRequest", (event) => {
-  if (document.hidden && event.target.id === "a2a-news") event.preventDefault();
-});
 const strip = document.querySelector(".a2a-strip");
 if (strip) {
   const [since, until] = [Date.parse(strip.dataset.since), Date.parse(strip.dataset.until)];

@@ -227,7 +227,10 @@ class TestANewcomer:
         await expect(form.locator("[aria-invalid]")).to_have_count(2)
         await expect(page.locator(".pg-theirs")).to_have_count(1)
         await form.get_by_label("Where to").select_option("Rome")
-        await form.get_by_label("Book it now").select_option("no")
+        sure = form.get_by_role("radiogroup", name="Book it now")
+        await sure.get_by_role("radio").first.focus()
+        await page.keyboard.press("ArrowDown")  # the second of two: no
+        await expect(sure.get_by_label("no")).to_be_checked()
         await form.get_by_label("How many people").fill("12")
         await page.get_by_role("button", name="Send", exact=True).click()
         await expect(form.get_by_label("How many people")).to_be_focused()
@@ -377,6 +380,19 @@ class TestANewcomer:
         await expect(page.locator(f"{LAST} >> .pg-step")).to_have_text("Sleeping 1 s")
         await page.reload()
         await expect(page.locator(f"{LAST} >> .pg-step")).to_have_text("Sleeping 1 s")
+
+    async def test_sees_each_line_of_progress(self, page: Page) -> None:
+        await page.goto("/")
+        shown = await page.evaluate(
+            """async () => {
+                const { Answer } = await import("/static/a2a_console/playground/view.js");
+                const answer = new Answer("Trips");
+                for (const city of ["Rome", "Oslo", "Lima"])
+                    answer.take({ kind: "status", state: "working", words: [{ text: `${city} is booked` }] });
+                return Array.from(answer.node.querySelectorAll(".pg-step"), (one) => one.textContent);
+            }"""
+        )
+        assert shown == ["Rome is booked", "Oslo is booked", "Lima is booked"]
 
     async def test_edits_a_message_and_sends_it_again_in_a_new_chat(self, page: Page) -> None:
         await enter(page)

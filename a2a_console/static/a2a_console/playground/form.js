@@ -8,7 +8,7 @@ const LONG = 200; // length of texts from which a field has several lines
 const listOf = (value) => (Array.isArray(value) ? value : []);
 const typeOf = (schema) => String((Array.isArray(schema.type) ? schema.type[0] : schema.type) ?? "");
 
-/** Of a field: "choice", "yes-no", "checkbox", "number", "text", "long" or "json". A required boolean without a default is a choice: no answer does not mean no. */
+/** Of a field: "choice", "yes-no", "checkbox", "number", "text", "long" or "json". A required boolean without a default has two buttons: no answer does not mean no. */
 export function kindOf(schema, required) {
   const choices = listOf(schema.enum);
   if (choices.length) return choices.every((one) => typeof one === "string") ? "choice" : "json";
@@ -28,7 +28,8 @@ const choice = (options, chosen, about) =>
 
 const INPUTS = {
   choice: (schema, about) => choice(schema.enum, standard(schema), about),
-  "yes-no": (schema, about) => choice(["yes", "no"], "", about),
+  "yes-no": (schema, { id, required, ...about }, title) => make("fieldset", { id, role: "radiogroup", ...about }, make("legend", {}, ...title),
+    ...["yes", "no"].map((value) => make("label", { class: "pg-check" }, make("input", { type: "radio", name: id, value, required }), value))),
   checkbox: (schema, about) => make("input", { ...about, type: "checkbox", checked: schema.default === true }),
   number: (schema, about) => make("input", { ...about, type: "number", value: standard(schema) }),
   text: (schema, about) => make("input", { ...about, type: "text", value: standard(schema) }),
@@ -50,7 +51,7 @@ const limits = (schema, kind) => kind === "number"
   : { minlength: schema.minLength, maxlength: kind === "text" ? schema.maxLength : null };
 
 const READ = {
-  "yes-no": ({ value }) => value === "yes",
+  "yes-no": (group) => group.querySelector(":checked").value === "yes",
   checkbox: ({ checked }) => checked,
   number: ({ value }) => parsed(value),
   json: ({ value }) => parsed(value),
@@ -106,10 +107,13 @@ export class Form {
       else input.removeAttribute("aria-invalid");
     }
     const first = this.#fields.find(({ input }) => input.hasAttribute("aria-invalid"));
-    first?.input.focus();
+    if (first) focused(first.input).focus();
     return first !== undefined;
   }
 }
+
+/** The element with the focus: of two buttons the first. */
+const focused = (input) => input.querySelector("input") ?? input;
 
 /** A path such as `message.parts[0].data.people`. */
 function concerns(path, name) {
@@ -120,18 +124,18 @@ function concerns(path, name) {
 function field(name, schema, required) {
   const [id, kind] = [`pg-field-${unique()}`, kindOf(schema, required)];
   const about = { id, "aria-describedby": `${id}-help ${id}-fault`, required: required && kind !== "checkbox" };
-  const input = INPUTS[kind](schema, { ...about, ...limits(schema, kind) });
-  const title = [String(schema.title ?? name), required ? make("span", { class: "quiet" }, " (required)") : null];
+  const title = [String(schema.title ?? name), ...(required ? [make("span", { class: "quiet" }, " (required)")] : [])];
+  const input = INPUTS[kind](schema, { ...about, ...limits(schema, kind) }, title);
   const help = [schema.description, kind === "json" ? "(JSON)" : ""].filter(Boolean).join(" ");
   const fault = make("span", { id: `${id}-fault`, class: "pg-fault" });
-  const label = kind === "checkbox" ? make("label", { class: "pg-check" }, input, make("span", {}, ...title.filter(Boolean))) : make("label", { for: id }, ...title);
-  const row = make("div", { class: "pg-field" }, label, kind === "checkbox" ? null : input,
+  const label = kind === "checkbox" ? make("label", { class: "pg-check" }, input, make("span", {}, ...title)) : make("label", { for: id }, ...title);
+  const row = make("div", { class: "pg-field" }, kind === "yes-no" ? null : label, kind === "checkbox" ? null : input,
     make("span", { id: `${id}-help`, class: "quiet" }, help), fault);
   return {
     name, kind, input, fault, row,
-    filled: () => kind === "checkbox" || Boolean(input.value.trim()) || input.validity.badInput,
+    filled: () => kind === "checkbox" || Boolean(kind === "yes-no" ? input.querySelector(":checked") : input.value.trim()) || input.validity.badInput,
     value: () => (kind in READ ? READ[kind](input) : input.value),
-    wrong: () => input.validationMessage,
+    wrong: () => focused(input).validationMessage,
   };
 }
 

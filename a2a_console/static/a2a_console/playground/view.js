@@ -6,7 +6,7 @@ import { callOf } from "./reading.js";
 
 const WORDS = {
   submitted: "is accepted", working: "works", "input-required": "asks for an answer", "auth-required": "needs a credential",
-  completed: "has finished", failed: "has failed", canceled: "was cancelled", rejected: "declined",
+  completed: "has finished", failed: "has failed", canceled: "was canceled", rejected: "declined",
 };
 /** The beginning of what a host in development (DEBUG) adds to a failure. */
 const TRACE = "Traceback (most recent call last)";

@@ -84,6 +84,12 @@ class TestList:
         assert {one.agent.slug for one in answer.context["statuses"]} == set(registry.slugs())
         assert "3 ended" in text(answer)
 
+    def test_an_agent_without_a_worker_is_not_shown_as_well(self, admin_client: Client) -> None:
+        beat(queues=["night"])
+        assert 'a2a-broken">on, no worker' in text(admin_client.get(LIST))
+        beat(agents={"demo": "1.0.0"})
+        assert "no worker" not in text(admin_client.get(LIST))
+
     def test_asks_the_same_few_queries_however_much_there_is(self, admin_client: Client) -> None:
         ended()
         with CaptureQueriesContext(connection) as few:

@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from a2a_console.times import moment
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.models import ApiKey
 from tests.support.console.admin.people import SignIn
@@ -63,6 +64,12 @@ class TestAKey:
         assert KEY.search(self.made(browser, csrfmiddlewaretoken=token).content.decode())
         assert self.made(browser, csrfmiddlewaretoken=token).status_code == 403
         assert ApiKey.objects.count() == 1
+
+    def test_has_times_as_in_logs(self, admin_client: Client) -> None:
+        row = issue("robot").row
+        page = admin_client.get(reverse("admin:a2a_tasks_apikey_change", args=[row.pk])).text
+        assert moment(row.created_at) in page
+        assert not re.search(r"[ap]\.m\.", page)
 
     def test_ends_in_a_year_unless_the_form_says_otherwise(self, admin_client: Client) -> None:
         form = admin_client.get(KEYS + "add/").content.decode()

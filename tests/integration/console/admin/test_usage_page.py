@@ -38,13 +38,13 @@ class TestThePage:
         assert "&lt;b&gt;large" in page
         assert page.count("1,234") >= 2
         assert "<strong>0.05 USD</strong>" in page
-        assert "a2a-fill-cost" in page
+        assert '<i class="a2a-cost"' in page
         assert 'href="/admin/usage/"' in admin_client.get("/admin/").text
 
     def test_draws_tokens_where_no_cost_is_known(self, admin_client: Client) -> None:
         spent(cost=None, currency="")
         page = admin_client.get(URL).text
-        assert "a2a-fill-input" in page
+        assert '<i class="a2a-input"' in page
         assert "unknown" in page
 
     def test_rounds_money_and_keeps_the_exact_cost(self, admin_client: Client) -> None:

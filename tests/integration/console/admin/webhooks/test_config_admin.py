@@ -100,6 +100,7 @@ class TestThePageOfATask:
         body = admin_client.get(tab_of(task.pk)).text
         assert page_of(config) in body
         assert f"/admin/a2a_push/delivery/{delivery.pk}/" in body
+        assert f"?from={delivery.number}#event-{delivery.number}" in body
         assert "10 attempts" in body
         assert f"/admin/a2a_push/delivery/{other.pk}/" not in body
 

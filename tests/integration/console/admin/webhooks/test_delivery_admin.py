@@ -171,6 +171,7 @@ class TestThePage:
         for expected in ("3–7", "come again", "answered 503", "no answer in 15 s", "operator"):
             assert expected in body
         assert "TASK_STATE_WORKING" in body
+        assert f"/task/{delivery.task_id}/change/?from=3#event-3" in body
 
     @rows("body", ["", "{", "[" * 5000 + "]" * 5000, '"\\ud800"', "null"], within=rolled_back)
     def test_shows_whatever_is_stored(self, admin_client: Client, body: str) -> None:

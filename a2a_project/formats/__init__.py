@@ -1,0 +1,1 @@
+"""Formats of times on pages that Django writes by itself."""
