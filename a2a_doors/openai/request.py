@@ -131,8 +131,8 @@ def _read_item(item: dict[str, Any], at: str) -> Part:
     raise InvalidParams.field(at, "must be a text, image_url, input_audio or file with its data")
 
 
-def _read_url(url: Any, fallback: str, filename: str | None = None) -> Part:
-    if not isinstance(url, str) or not isinstance(filename, str | None):
+def _read_url(url: Any, fallback: str, filename: Any = None) -> Part:
+    if not (isinstance(url, str) and isinstance(filename, str | None)):
         raise TypeError
     about, _, data = url.partition(",")
     if about.startswith(DATA) and about.endswith(BASE64):
