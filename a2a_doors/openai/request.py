@@ -146,7 +146,7 @@ def _read_url(url: Any, fallback: str, filename: Any = None) -> Part:
     return _make_raw(url, media_type_of(named), filename)
 
 
-def _make_raw(data: str, media_type: str, filename: str | None) -> Part:
+def _make_raw(data: Any, media_type: str, filename: str | None) -> Part:
     if not isinstance(data, str) or len(media_type) > MAX_LENGTH:
         raise TypeError
     return Part(raw=canonical_base64(data), filename=filename, media_type=media_type)
