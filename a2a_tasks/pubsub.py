@@ -16,7 +16,7 @@ import hashlib
 import logging
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ __all__ = [
     "Stop",
     "Subscriber",
     "OverridesChanged",
+    "connect",
     "has_subscribers",
     "publish",
     "listen",
@@ -54,6 +55,8 @@ CONFIRM_SECONDS = 0.5
 SILENCE_SECONDS = 2.0
 #: Maximum number of hints that wait to be published; the oldest are dropped.
 MAX_WAITING = 10_000
+#: Maximum number of connections of a client.
+CONNECTIONS = 16
 _unsaid = ThrottledLogger(log, "Redis publish failed (falling back to polling)")
 _unheard = ThrottledLogger(log, "Redis subscription lost (falling back to polling)")
 
@@ -221,18 +224,53 @@ async def _at_most(seconds: float) -> AsyncIterator[None]:
         log.debug("Redis did not confirm: %r", fault)
 
 
+#: An event loop, the URL, seconds, and times that a command is tried again.
+_Use = tuple[asyncio.AbstractEventLoop, str, float, int]
+_clients: dict[_Use, tuple[redis.asyncio.Redis, AsyncGenerator[redis.asyncio.Redis]]] = {}
+
+
+async def connect(patience: float = PATIENCE_SECONDS, retries: int = 0) -> redis.asyncio.Redis:
+    """Return the client of Redis of this event loop for such a use. It is closed with the loop.
+
+    A client for each call would leave connections open, if its task is cancelled while it closes them. `patience` is the
+    maximum of seconds for a command, `retries` how often it is tried again, each time on a new connection.
+    """
+    use = asyncio.get_running_loop(), project.REDIS_URL, patience, retries
+    if use not in _clients:
+        opening = _open(use)
+        _clients[use] = await anext(opening), opening
+    return _clients[use][0]
+
+
+async def _open(use: _Use) -> AsyncGenerator[redis.asyncio.Redis]:
+    """Yield a client. An event loop that ends closes its asynchronous generators, and this one closes the client."""
+    import redis.asyncio  # noqa: PLC0415 - a host without Redis does not load it
+    from redis.asyncio.retry import Retry  # noqa: PLC0415
+    from redis.backoff import NoBackoff  # noqa: PLC0415
+
+    _, url, patience, retries = use
+    pool = redis.asyncio.BlockingConnectionPool.from_url(
+        url,
+        max_connections=CONNECTIONS,
+        timeout=patience,
+        socket_timeout=patience,
+        socket_connect_timeout=patience,
+        retry=Retry(NoBackoff(), retries),
+    )
+    try:
+        yield redis.asyncio.Redis(connection_pool=pool)
+    finally:
+        del _clients[use]
+        await pool.disconnect()
+
+
 async def has_subscribers(name: str) -> bool | None:
     """Return whether any process listens to a channel; None if Redis does not tell, False in a host without Redis."""
     if not project.REDIS_URL:
         return False
-    import redis.asyncio  # noqa: PLC0415 - a host without Redis does not load it
-
     try:
-        async with (
-            asyncio.timeout(PATIENCE_SECONDS),
-            redis.asyncio.Redis.from_url(project.REDIS_URL) as client,
-        ):
-            ((_, number),) = await client.pubsub_numsub(name)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            ((_, number),) = await (await connect()).pubsub_numsub(name)
     except Exception as fault:  # noqa: BLE001 - while its connection breaks, redis-py raises AttributeError and others
         log.debug("Redis did not tell the listeners: %r", fault)
         return None
@@ -312,17 +350,10 @@ class Subscriber:
 
     async def _listen(self) -> None:
         """Receive hints on one connection until it breaks. Raises redis.RedisError, OSError."""
-        import redis.asyncio  # noqa: PLC0415 - a host without Redis does not load it
-        from redis.asyncio.retry import Retry  # noqa: PLC0415
-        from redis.backoff import NoBackoff  # noqa: PLC0415
+        import redis  # noqa: PLC0415 - a host without Redis does not load it
 
-        client = redis.asyncio.Redis.from_url(
-            project.REDIS_URL,
-            socket_timeout=PATIENCE_SECONDS,
-            socket_connect_timeout=PATIENCE_SECONDS,
-            retry=Retry(NoBackoff(), 0),  # `_read` reconnects, and `follow` must not wait
-        )
-        async with client, client.pubsub() as pubsub:
+        client = await connect()  # without retries: `_read` reconnects, and `follow` must not wait
+        async with client.pubsub() as pubsub:
             await pubsub.subscribe(_stops_channel(), _switches_channel(), *self._wanted)
             if self._everything:
                 await pubsub.psubscribe(f"{prefix()}:task:*")

@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from a2a_tasks import pubsub
-from a2a_tasks.conf import project
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.rates import Rate
 
@@ -27,8 +25,6 @@ _away = ThrottledLogger(
 MAX_COUNT = 50_000
 #: Longest wait of a request for Redis, and the pause after a failure of Redis.
 PATIENCE_SECONDS, RETRY_SECONDS = 0.25, 2.0
-#: Connections of one process to Redis for the buckets.
-CONNECTIONS = 16
 
 # KEYS: the buckets; ARGV: 1 to take, 0 to look, then interval and span of each, in microseconds.
 TAKE = """
@@ -77,8 +73,6 @@ class SharedBuckets:
     def __init__(self) -> None:
         self._own = LocalBuckets()
         self._retry_at = 0.0
-        #: The script on the connections of each event loop, and what closes these.
-        self._open: dict[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[Any]]] = {}
 
     async def take(self, rates: Rates, *, only_look: bool = False) -> float:
         """Take a token from each bucket, as `LocalBuckets.take` does, for all processes of the host."""
@@ -99,35 +93,5 @@ class SharedBuckets:
             numbers += [rate.interval, rate.span]
         # The braces are a hash tag: on a cluster all keys are on one node.
         keys = [f"{{{pubsub.prefix()}}}:rate:{name}" for name in rates]
-        script = await self._script()
-        return int(await script(keys, numbers)) / 1e6
-
-    async def _script(self) -> Any:
-        loop = asyncio.get_running_loop()
-        if loop not in self._open:
-            connections = self._connect(loop)
-            self._open[loop] = await anext(connections), connections
-        return self._open[loop][0]
-
-    async def _connect(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Any]:
-        """Yield the script. Like every asynchronous generator it ends with its loop, and so the connections do.
-
-        A synchronous view has a loop of its own for each call (`async_to_sync`).
-        """
-        import redis.asyncio  # noqa: PLC0415 - a host without Redis does not load it
-        from redis.asyncio.retry import Retry  # noqa: PLC0415
-        from redis.backoff import NoBackoff  # noqa: PLC0415
-
-        pool = redis.asyncio.BlockingConnectionPool.from_url(
-            project.REDIS_URL,
-            max_connections=CONNECTIONS,
-            timeout=PATIENCE_SECONDS,
-            socket_timeout=PATIENCE_SECONDS,
-            socket_connect_timeout=PATIENCE_SECONDS,
-            retry=Retry(NoBackoff(), 1),
-        )
-        try:
-            yield redis.asyncio.Redis(connection_pool=pool).register_script(TAKE)
-        finally:
-            del self._open[loop]
-            await pool.disconnect()
+        client = await pubsub.connect(PATIENCE_SECONDS, retries=1)
+        return int(await client.register_script(TAKE)(keys, numbers)) / 1e6

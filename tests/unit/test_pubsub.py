@@ -230,6 +230,34 @@ class TestBetweenProcesses:
                 await subscriber.close()
 
 
+@pytest.mark.backend("stack")
+class TestConnections:
+    """Of clients of Redis."""
+
+    def test_end_with_their_event_loop(self) -> None:
+        """Synchronous views have a loop for each call."""
+
+        async def ask() -> Any:
+            client = await pubsub.connect()
+            assert await client.ping()
+            assert await pubsub.connect() is client
+            return client.connection_pool
+
+        pool = asyncio.run(ask())
+        (connection,) = pool._available_connections
+        assert not connection.is_connected
+        assert pool not in [client.connection_pool for client, _ in pubsub._clients.values()]
+
+    def test_that_a_task_has_lost_end_as_well(self) -> None:
+        """A task that is cancelled again while it gives its connection back."""
+
+        async def lose() -> Any:
+            pool: Any = (await pubsub.connect()).connection_pool
+            return await pool.get_connection()
+
+        assert not asyncio.run(lose()).is_connected
+
+
 class TestWithoutRedis:
     async def test_following_costs_nothing(self, settings: Any) -> None:
         settings.REDIS_URL = ""

@@ -88,6 +88,7 @@ class TestSeal:
 
     @pytest.mark.django_db(transaction=True)
     @pytest.mark.backend("stack")
+    @pytest.mark.timeout(600)
     def test_an_entry_that_comes_to_light_late_is_sealed_too(self) -> None:
         """Its number was given before those that are sealed already, its transaction ended after them."""
         begun, finish = threading.Event(), threading.Event()
@@ -117,5 +118,5 @@ class TestSeal:
             audit_seals.seal_all()
             return floor() >= passed
 
-        eventually(is_passed)  # transactions of other databases count, too: they end
+        eventually(is_passed, 500)  # transactions of other databases count, too: they end
         assert whole() == AuditEntry.objects.count()

@@ -136,20 +136,6 @@ class TestInRedis:
             left = await client.pttl(f"{{{pubsub.prefix()}}}:rate:z")
         assert 0 < left <= 7002
 
-    def test_a_loop_of_one_call_leaves_no_connection(self, processes: list[SharedBuckets]) -> None:
-        """Synchronous views have such loops."""
-        shared = processes[0]
-
-        async def take() -> Any:
-            await shared.take({"w": every(60.0, 10)})
-            script = await shared._script()
-            return script.registered_client.connection_pool
-
-        pool = asyncio.run(take())
-        (connection,) = pool._available_connections
-        assert not connection.is_connected
-        assert not shared._open
-
 
 async def test_without_redis_each_process_counts_alone(
     settings: Any, caplog: pytest.LogCaptureFixture
