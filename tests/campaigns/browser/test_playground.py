@@ -227,7 +227,7 @@ class TestANewcomer:
         await expect(form.locator("[aria-invalid]")).to_have_count(2)
         await expect(page.locator(".pg-theirs")).to_have_count(1)
         await form.get_by_label("Where to").select_option("Rome")
-        sure = form.get_by_role("radiogroup", name="Book it now")
+        sure = form.get_by_role("radiogroup", name="Book it now (required)")
         await sure.get_by_role("radio").first.focus()
         await page.keyboard.press("ArrowDown")  # the second of two: no
         await expect(sure.get_by_label("no")).to_be_checked()

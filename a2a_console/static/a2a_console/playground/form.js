@@ -128,8 +128,12 @@ function field(name, schema, required) {
   const input = INPUTS[kind](schema, { ...about, ...limits(schema, kind) }, title);
   const help = [schema.description, kind === "json" ? "(JSON)" : ""].filter(Boolean).join(" ");
   const fault = make("span", { id: `${id}-fault`, class: "pg-fault" });
-  const label = kind === "checkbox" ? make("label", { class: "pg-check" }, input, make("span", {}, ...title)) : make("label", { for: id }, ...title);
-  const row = make("div", { class: "pg-field" }, kind === "yes-no" ? null : label, kind === "checkbox" ? null : input,
+  const labels = {
+    checkbox: () => make("label", { class: "pg-check" }, input, make("span", {}, ...title)),
+    "yes-no": () => input, // its legend has the title
+  };
+  const label = (labels[kind] ?? (() => make("label", { for: id }, ...title)))();
+  const row = make("div", { class: "pg-field" }, label, kind in labels ? null : input,
     make("span", { id: `${id}-help`, class: "quiet" }, help), fault);
   return {
     name, kind, input, fault, row,
