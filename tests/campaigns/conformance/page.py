@@ -29,9 +29,11 @@ MOST = 500
 
 def find_known(result: Result, test: str) -> dict[str, str] | None:
     """Return the entry of `known.toml` for a failed test."""
-    part = result.part
-    fits = (one for one in KNOWN if one["kit"] == part.kit and part.name.startswith(one["part"]))
-    return next((one for one in fits if one["test"] in test), None)
+    return next((one for one in KNOWN if _is_of(one, result) and one["test"] in test), None)
+
+
+def _is_of(entry: dict[str, str], result: Result) -> bool:
+    return entry["kit"] == result.part.kit and result.part.name.startswith(entry["part"])
 
 
 def list_unexpected(results: Sequence[Result]) -> list[tuple[Result, str, str]]:
@@ -100,6 +102,6 @@ def _say(result: Result, test: str, said: str) -> str:
 
 
 def _list_gone(results: Sequence[Result], seen: Sequence[dict[str, str]]) -> list[str]:
-    ran = {one.part.kit for one in results if not one.note}
-    gone = [one for one in KNOWN if one["kit"] in ran and one not in seen]
+    ran = [result for result in results if not result.note]
+    gone = [one for one in KNOWN if one not in seen and any(_is_of(one, each) for each in ran)]
     return [f"- {one['kit']}, {one['part']}: `{one['test']}`" for one in gone]
