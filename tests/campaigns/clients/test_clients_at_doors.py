@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -39,9 +40,9 @@ def one(emptied: None) -> Iterator[Host]:
 
 
 @pytest.fixture(scope="module")
-def told(one: Host, key: str, say: Say) -> dict[str, Told]:
-    """What went wrong with each client."""
-    return {known.row: _talk(known, one, key, say) for known in AT_DOORS}
+def ask_client(one: Host, key: str, say: Say) -> Callable[[AtDoor], Told]:
+    """A function that returns what went wrong with a client, which is asked once."""
+    return functools.cache(lambda known: _talk(known, one, key, say))
 
 
 def _talk(known: AtDoor, one: Host, key: str, say: Say) -> Told:
@@ -67,8 +68,10 @@ def excused(known: AtDoor) -> list[pytest.MarkDecorator]:
         for check in known.checks
     ],
 )
-def test_a_known_client_does_what_it_can(told: dict[str, Told], known: AtDoor, check: str) -> None:
-    assert not told[known.row][known.door, check]
+def test_a_known_client_does_what_it_can(
+    ask_client: Callable[[AtDoor], Told], known: AtDoor, check: str
+) -> None:
+    assert not ask_client(known)[known.door, check]
 
 
 def _ask(url: str, method: str, params: dict[str, Any]) -> Any:
