@@ -80,7 +80,7 @@ def list_notices(
     if of_host and float(conf.PRESENCE_SECONDS):
         yield from islice(_tell_dead_processes(), GROUPS)
     if of_host:
-        yield from _tell_refused(found.now)
+        yield from _tell_refusals(found.now)
     yield from islice(_tell_stuck(narrow), GROUPS)
     for group in group_failures(request, narrow, found.since)[:GROUPS]:
         yield Notice(
@@ -136,7 +136,7 @@ def _tell_dead_processes() -> Iterator[Notice]:
             )
 
 
-def _tell_refused(now: datetime) -> Iterator[Notice]:
+def _tell_refusals(now: datetime) -> Iterator[Notice]:
     """Tell of refused credentials. Their callers may not: clients of MCP go on without their tools."""
     rows = AuditEntry.objects.filter(pk__gt=last_key(AuditEntry.objects.all()) - ENTRIES)
     refused = rows.filter(action=Action.ACCESS_REFUSED, created_at__gt=now - NEWS).order_by("-pk")
