@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from a2a_tasks.conf import conf
-from a2a_tasks.protocol.errors import A2AError
+from a2a_tasks.protocol.errors import A2AError, InvalidParams
 from a2a_tasks.protocol.forms import FORM, find_form, type_of
 from a2a_tasks.protocol.jsontext import read, write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, EventKind, Recorded, read_status_body
@@ -33,6 +33,7 @@ __all__ = [
     "DONE",
     "GAP",
     "Telling",
+    "name_fields",
     "read_object",
     "show_form",
     "show_message",
@@ -49,6 +50,12 @@ _update = msgspec.json.Decoder(ArtifactUpdate).decode
 _message = msgspec.json.Decoder(Message).decode
 #: States whose message is part of the answer.
 ANSWERS = INTERRUPTED | {TaskState.COMPLETED}
+
+
+def name_fields(fault: A2AError) -> str:
+    """Return the faulty fields with their faults; the message of an error that names no field."""
+    violations = fault.violations if isinstance(fault, InvalidParams) else ()
+    return "; ".join(f"{path} {why}".strip() for path, why in violations) or fault.message
 
 
 def show_task(task: Task) -> str:

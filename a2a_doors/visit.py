@@ -34,8 +34,6 @@ __all__ = ["Visit", "admit_bearer_keys", "enter", "read_task_id"]
 NO_KEY = "anonymous"
 #: The dialect of the tasks that doors make: the newest, which has a member for everything.
 DIALECT = "v10"
-#: The members of the metadata of a task.
-_members = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +82,8 @@ class Visit:
             return {}
         request = GetTaskRequest(id=task_id, history_length=0)
         task = await self.run("GetTask", request, extensions=(USAGE.uri,))
-        by_model = _members(task.metadata).get(USAGE.uri, {}) if task.metadata else {}
-        return msgspec.convert(by_model, dict[str, ModelUsage])
+        members = msgspec.json.decode(task.metadata) if task.metadata else {}
+        return msgspec.convert(members.get(USAGE.uri, {}), dict[str, ModelUsage])
 
     async def run(self, operation: str, request: Any, **changes: Any) -> Any:
         """Execute an operation with its decoded request. Raises the errors of the operation."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,13 +17,16 @@ from a2a_console.admin.widgets.staff import may_view
 from a2a_console.excerpts import select_start
 from a2a_console.queue.waiting import list_waiting
 from a2a_console.search.bounded_rows import newest
+from a2a_console.search.key_ranges import last_key
 from a2a_console.search.stuck_tasks import find_stuck
 from a2a_console.staff import may_see_traces, tenants_of
 from a2a_console.statistics.counts import Narrow
 from a2a_console.statistics.reports import Report
 from a2a_console.times import duration
+from a2a_tasks.access.auth_failures import NO_CREDENTIALS
+from a2a_tasks.audit import Action
 from a2a_tasks.conf import conf
-from a2a_tasks.models import Run, Task
+from a2a_tasks.models import AuditEntry, Run, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import workers
 
@@ -32,6 +36,8 @@ __all__ = ["FailureGroup", "Notice", "group_failures", "list_notices"]
 FAILURES, GROUPS = 200, 3
 #: The largest number of questions that are counted.
 COUNTED = 1_000
+#: The newest entries of the audit log among which refused credentials are looked for.
+ENTRIES = 10_000
 #: Words for kinds of stuck tasks that say enough without the name of a worker.
 FATES = {
     "lost": "lost the worker",
@@ -73,6 +79,8 @@ def list_notices(
     """Yield what needs attention among the rows that `narrow` leaves; with `of_host` also the processes of the host."""
     if of_host and float(conf.PRESENCE_SECONDS):
         yield from islice(_tell_dead_processes(), GROUPS)
+    if of_host:
+        yield from _tell_refusals(found.now)
     yield from islice(_tell_stuck(narrow), GROUPS)
     for group in group_failures(request, narrow, found.since)[:GROUPS]:
         yield Notice(
@@ -126,6 +134,22 @@ def _tell_dead_processes() -> Iterator[Notice]:
                 model="a2a_tasks.worker",
                 key=one.worker.pk,
             )
+
+
+def _tell_refusals(now: datetime) -> Iterator[Notice]:
+    """Tell of refused credentials. Their callers may not: clients of MCP go on without their tools."""
+    rows = AuditEntry.objects.filter(pk__gt=last_key(AuditEntry.objects.all()) - ENTRIES)
+    refused = rows.filter(action=Action.ACCESS_REFUSED, created_at__gt=now - NEWS).order_by("-pk")
+    details = map(json.loads, refused.values_list("detail", flat=True)[:COUNTED])
+    wrong = [one for one in details if one["why"] != NO_CREDENTIALS]
+    if wrong:
+        total = _count(sum(one["count"] for one in wrong), "request")
+        newest_one = f"the newest from {wrong[0]['address']} ({wrong[0]['why']})"
+        yield Notice(
+            sentence=f"{total} with refused credentials in the last hour, {newest_one}. Clients of MCP go on without tools then.",
+            model="a2a_tasks.auditentry",
+            query={"about": "access", "outcome": "refused"},
+        )
 
 
 def _tell_stuck(narrow: Narrow) -> Iterator[Notice]:

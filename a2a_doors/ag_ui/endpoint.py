@@ -7,6 +7,7 @@ from typing import Any
 from a2a_doors.ag_ui.events import Event, RunEvents, RunShapes
 from a2a_doors.ag_ui.run_input import RunInput, open_run, read_input
 from a2a_doors.hang_ups import serve_until_gone
+from a2a_doors.texts import name_fields
 from a2a_doors.visit import Visit, admit_bearer_keys, enter
 from a2a_tasks.agents.host_extensions import TOOL_EVENTS
 from a2a_tasks.bindings.errors import headers_of, to_a2a_error
@@ -19,7 +20,6 @@ from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.errors import (
     A2AError,
     ContentTypeNotSupported,
-    InvalidParams,
     MethodNotAllowed,
     TaskNotCancelable,
 )
@@ -69,11 +69,9 @@ def _share(request: Request) -> Headers:
 
 def _describe(fault: A2AError) -> dict[str, Any]:
     """Return an error as JSON: clients show it, but read no headers."""
-    violations = fault.violations if isinstance(fault, InvalidParams) else ()
-    told = "; ".join(f"{path} {why}".strip() for path, why in violations)
     seconds = fault.metadata.get("retry_after")
     wait = {"retryAfterSeconds": int(seconds)} if seconds else {}
-    return {"code": fault.reason or type(fault).__name__, "message": told or fault.message, **wait}
+    return {"code": fault.reason or type(fault).__name__, "message": name_fields(fault), **wait}
 
 
 async def _run(

@@ -19,7 +19,7 @@ from a2a_doors.mcp.answers import make_error, make_handle, make_result
 from a2a_doors.mcp.clients import Abilities
 from a2a_doors.mcp.questions import ask, key_of, read_reply, read_state, seal_state
 from a2a_doors.mcp.request import REQUEST, McpRequest
-from a2a_doors.texts import show_message, show_parts
+from a2a_doors.texts import name_fields, show_message, show_parts
 from a2a_doors.visit import DIALECT, Visit, read_task_id
 from a2a_tasks.bindings.door import load_dialect
 from a2a_tasks.bindings.errors import to_a2a_error
@@ -39,7 +39,7 @@ from a2a_tasks.protocol.lifecycle import (
 from a2a_tasks.protocol.values import ArtifactUpdate, Task, TaskState
 from a2a_tasks.streaming.stream import EventStream
 
-__all__ = ["call_tool", "make_message", "name_fields", "note"]
+__all__ = ["call_tool", "make_message", "note"]
 
 #: Seconds after which a common client gives up by itself, and lets its model try again: that is no wish to stop.
 IMPATIENT = (4.5, 5.5)
@@ -106,12 +106,6 @@ def _refuse(fault: errors.A2AError) -> dict[str, Any]:
         case errors.InternalError():
             raise MCPError(INTERNAL_ERROR, fault.message)
     return make_error(f"{fault.message}.")
-
-
-def name_fields(fault: errors.InvalidParams) -> str:
-    """Return the faulty fields with their faults; the message of the error if it names no field."""
-    fields = "; ".join(f"{path} {text}" for path, text in fault.violations)
-    return fields or fault.message
 
 
 def make_message(

@@ -12,10 +12,11 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import decode_header_value
 
 from a2a_doors.mcp.answers import make_handle, make_result
-from a2a_doors.mcp.calls import make_message, name_fields
+from a2a_doors.mcp.calls import make_message
 from a2a_doors.mcp.clients import TASKS, Abilities
 from a2a_doors.mcp.questions import ask, key_of, read_reply
 from a2a_doors.mcp.request import REQUEST
+from a2a_doors.texts import name_fields
 from a2a_doors.visit import Visit, read_task_id
 from a2a_tasks.bindings.errors import to_a2a_error
 from a2a_tasks.protocol import errors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from a2a_doors.texts import name_fields
 from a2a_doors.turn_text import TurnText
 from a2a_tasks.bindings.errors import headers_of, to_a2a_error
 from a2a_tasks.protocol.errors import (
@@ -53,15 +54,13 @@ class Refusal:
 def of_error(fault: Exception) -> Refusal:
     """Return the answer for an exception; no detail of the host leaves it."""
     error = to_a2a_error(fault)
-    message, param = error.message, None
-    if isinstance(error, InvalidParams) and error.violations:
-        param = ", ".join(filter(None, (path for path, _ in error.violations))) or None
-        message = "; ".join(f"{path} {why}".strip() for path, why in error.violations)
+    violations = error.violations if isinstance(error, InvalidParams) else ()
+    param = ", ".join(filter(None, (path for path, _ in violations))) or None
     code = next((code for kind, code in CODES if isinstance(error, kind)), error.reason.lower())
     if "model" in error.metadata:
         code, param = "model_not_found", "model"
     headers = tuple(headers_of(error))
-    return Refusal(error.http_status, message, code or "invalid_request", param, headers)
+    return Refusal(error.http_status, name_fields(error), code or "invalid_request", param, headers)
 
 
 def of_turn(turn: TurnText) -> Refusal:

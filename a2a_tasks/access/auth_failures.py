@@ -24,6 +24,7 @@ from a2a_tasks.store import audit
 from a2a_tasks.store.db import run_in_background
 
 __all__ = [
+    "NO_CREDENTIALS",
     "Denial",
     "Throttle",
     "record_forbidden",
@@ -33,6 +34,8 @@ __all__ = [
     "record_unauthenticated",
 ]
 
+#: The reason for a request without any. Many clients learn in this way which they need.
+NO_CREDENTIALS = "no credentials"
 #: Seconds between two entries about one kind of denial.
 REST = 10.0
 #: Kinds of denials that are counted separately; all further kinds are counted together.

@@ -117,7 +117,7 @@ def _count_failures(
             raise
         except Unauthenticated:
             auth_failures.record_unauthenticated(
-                credentials.address, _slug(*args), "no credentials"
+                credentials.address, _slug(*args), auth_failures.NO_CREDENTIALS
             )
             raise
 

@@ -35,6 +35,7 @@ BEHIND = {
     "TRUSTED_PROXIES": "127.0.0.1",
     "A2A_MTLS_PEERS": "127.0.0.1",
     "A2A_METRICS_PEERS": "127.0.0.1",
+    "A2A_DOORS": "ag-ui",
     "A2A_GRPC_CONNECTIONS_PER_ADDRESS": "0",
     "A2A_MAX_STREAMS_PER_TENANT": "4",
     "A2A_KEEPALIVE_SECONDS": "120",  # a comment to a client that left would also end its stream
@@ -155,6 +156,16 @@ class TestWhatPasses:
                 await demo.cancel(stream.task_id)
                 await stream.read()
         assert "CANCELED" in str(stream.seen[-1].said)
+
+    async def test_runs_of_ag_ui_whose_lines_end_as_its_client_needs(self, proxy: Nginx) -> None:
+        """It fails at the first CR."""
+        said = [{"id": "1", "role": "user", "content": "chunks 20"}]
+        run = {"threadId": "thread", "runId": "run", "messages": said}
+        async with client(proxy) as http:
+            answer = await http.post("/agents/demo/ag-ui", json=run)
+        assert b"\r" not in answer.content
+        kinds = [json.loads(line[6:])["type"] for line in answer.text.split("\n\n")[:-1]]
+        assert (kinds[0], kinds[-1]) == ("RUN_STARTED", "RUN_FINISHED")
 
     async def test_calls_and_streams_of_grpc(self, proxy: Nginx) -> None:
         async with calling(proxy) as channel:

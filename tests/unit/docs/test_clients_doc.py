@@ -1,4 +1,4 @@
-"""The table of clients in docs/reference/known-clients.md is that of the campaign, and names the releases that are pinned."""
+"""The tables of clients in docs/reference/known-clients.md are those of the campaign, and name the releases that are pinned."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ import re
 import pytest
 
 from tests import ROOT
+from tests.campaigns.clients import at_doors
+from tests.campaigns.clients.at_doors import AT_DOORS, AtDoor
 from tests.campaigns.clients.known import KNOWN, Known, table
 from tests.campaigns.clients.programs.environments import HERE
 
 
-def test_the_page_has_the_table_of_the_campaign() -> None:
+@pytest.mark.parametrize("table", [table(), at_doors.table()], ids=["A2A", "doors"])
+def test_the_page_has_the_table_of_the_campaign(table: str) -> None:
     page = (ROOT / "docs" / "reference" / "known-clients.md").read_text(encoding="utf-8")
-    assert table() in page, f"put this into docs/reference/known-clients.md:\n{table()}"
+    assert table in page, f"put this into docs/reference/known-clients.md:\n{table}"
 
 
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
-def test_a_row_names_the_release_that_its_environment_has(known: Known) -> None:
+@pytest.mark.parametrize("known", [*KNOWN, *AT_DOORS], ids=lambda known: known.name)
+def test_a_row_names_the_release_that_its_environment_has(known: Known | AtDoor) -> None:
     package, release = known.name.partition(",")[0].split()
     script = HERE / known.client.script
     if known.client.javascript:

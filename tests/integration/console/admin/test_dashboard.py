@@ -19,9 +19,10 @@ from pytest_django import Settings
 from a2a_console.statistics import reports
 from a2a_console.statistics.counts import TooMany
 from a2a_push.models import Delivery, DeliveryStatus
+from a2a_tasks.audit import Action
 from a2a_tasks.models import Event, Run, RunStatus, Task, Worker
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import workers
+from a2a_tasks.store import audit, workers
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import add_run, make_task, said
 from tests.support.console.api.world import person
@@ -206,9 +207,10 @@ class TestTheFrontPage:
         for number in range(30):
             make_ended(agent=f"agent-{number}", tenant=f"tenant-{number}")
             add_run(make_task(f"more-{number}"))
-        assert asked() == before <= 34
+        assert asked() == before <= 36
 
 
+@pytest.mark.usefixtures("empty_audit_log")  # it may have credentials that were refused
 class TestWhatNeedsAttention:
     def test_is_nothing_while_all_is_well(self, admin_client: Client) -> None:
         make_ended()
@@ -276,6 +278,24 @@ class TestWhatNeedsAttention:
         assert dead.startswith("The worker box:2 has sent no heartbeat for 4 min")
         assert lost.startswith("1 webhook for https://hooks.example.com/a2a got lost")
         assert asks.startswith("1 task waits for people")
+
+    def test_counts_refused_credentials_and_names_the_newest(self, admin_client: Client) -> None:
+        beat("box:1", queues=("agents",))
+        known = {"address": "10.0.0.1", "why": "no credentials", "count": 9}
+        audit.note(Action.ACCESS_REFUSED, detail=known)
+        assert notices(admin_client) == []
+        for count in (1, 3):
+            about = {"address": f"10.0.0.{count}", "why": "an unknown API key", "count": count}
+            audit.note(Action.ACCESS_REFUSED, detail=about)
+        audit.note(Action.ACCESS_REFUSED, detail=known)
+        audit.note(Action.ACCESS_DENIED, detail=known)
+        assert notices(admin_client) == [
+            "4 requests with refused credentials in the last hour, the newest from 10.0.0.3"
+            " (an unknown API key). Clients of MCP go on without tools then."
+        ]
+        page = admin_client.get("/admin/").text
+        assert "/admin/a2a_tasks/auditentry/?about=access&amp;outcome=refused" in page
+        assert notices(person("a2a_tasks.view_task", tenants=("acme",))) == []
 
     def test_is_that_of_the_tenants_of_the_user_alone(self) -> None:
         beat("box:1", queues=("agents",))
