@@ -124,9 +124,9 @@ BROKEN_ROWS: tuple[Broken, ...] = (
     ),
     Broken(
         "of-chats-that-begin-alike-the-oldest-goes-on",
-        "a2a_tasks/store/chat_prefixes.py",
-        'NEWEST = ("-updated_at", "-pk")',
-        'NEWEST = ("updated_at", "pk")',
+        "a2a_tasks/store/backend/postgres.py",
+        "  order by p.updated_at desc, p.id desc limit 1\n",
+        "  order by p.updated_at, p.id limit 1\n",
         (),
         "tests/integration/store/test_chat_prefixes.py::"
         "test_of_many_that_begin_alike_the_newest_one_is_found",
