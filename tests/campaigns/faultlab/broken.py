@@ -95,9 +95,9 @@ FENCE = (
 )
 SEEN = "    return seen.number if seen and resumes else None\n"
 LEASE = "clock_timestamp() + make_interval(secs => %(lease)s) end,\n    started_at"
-BEAT = "select id from a2a_tasks_run where status = 'running' and token = any(%(tokens)s::text[])"
+BEAT = "select id from a2a_tasks_run where status = 'running' and token = any(%(tokens)b::text[])"
 BY_HOST = """select id from a2a_tasks_run where status = 'running' and split_part(worker, ':', 1) in (
-    select split_part(worker, ':', 1) from a2a_tasks_run where token = any(%(tokens)s::text[]))"""
+    select split_part(worker, ':', 1) from a2a_tasks_run where token = any(%(tokens)b::text[]))"""
 ASKING = "            alive = self._extend(active, beats=beats)\n"
 BELIEVING = "            self._extend(active, beats=beats)\n            alive = set(active)\n"
 KEPT = "StepResult(self._run, name, result, seconds)"

@@ -105,4 +105,39 @@ BROKEN_ROWS: tuple[Broken, ...] = (
         (),
         "tests/campaigns/server/test_up.py",
     ),
+    Broken(
+        "parked-runs-are-looked-for-in-any-order",
+        "a2a_tasks/store/parking.py",
+        '_list_due().order_by("due_at"), ',
+        "_list_due(), ",
+        (),
+        "tests/integration/store/test_costs_of_waiting.py::test_of_callers_whose_clients_are_asked",
+    ),
+    Broken(
+        "each-look-takes-the-same-questions",
+        "a2a_tasks/store/call_trees.py",
+        "        _Looks.at = news.looked_at\n",
+        "",
+        (),
+        "tests/integration/store/test_costs_of_waiting.py::"
+        "test_of_questions_each_is_looked_at_after_a_while",
+    ),
+    Broken(
+        "of-chats-that-begin-alike-the-oldest-goes-on",
+        "a2a_tasks/store/backend/postgres.py",
+        "  order by p.updated_at desc, p.id desc limit 1\n",
+        "  order by p.updated_at, p.id limit 1\n",
+        (),
+        "tests/integration/store/test_chat_prefixes.py::"
+        "test_of_many_that_begin_alike_the_newest_one_is_found",
+    ),
+    Broken(
+        "texts-are-quoted-in-python",
+        "a2a_tasks/store/backend/postgres.py",
+        "    %(bodies)b::text[]) as e(n, i, kind, state, body) join held h on h.n = e.n\n",
+        "    %(bodies)s::text[]) as e(n, i, kind, state, body) join held h on h.n = e.n\n",
+        (),
+        "tests/integration/store/backend/test_texts.py::"
+        "test_no_message_event_artifact_step_or_memory_is_quoted",
+    ),
 )

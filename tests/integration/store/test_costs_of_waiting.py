@@ -8,7 +8,7 @@ import pytest
 
 from a2a_tasks.models import Delegation, Task
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import call_trees, delegations, parking
+from a2a_tasks.store import call_trees, parking
 from a2a_tasks.store.backend.call_news import BATCH
 from a2a_tasks.store.parking import Parking
 from a2a_tasks.store.records import RunEnd
@@ -52,14 +52,9 @@ def test_of_questions_each_is_looked_at_after_a_while() -> None:
     copy_worlds(WORLDS)
     newest = Delegation.objects.latest("pk")
     Task.objects.filter(pk=newest.child_id).update(state=TaskState.WORKING)
-    (asking, after), looks = find_asking(0), 1
-    while not asking:
-        (asking, after), looks = find_asking(after), looks + 1
-    assert asking == [newest.parent_id]
-    assert (after, looks) == (0, WORLDS // BATCH + 1)
-
-
-def find_asking(after: int) -> tuple[list[int], int]:
-    """The callers of questions that do not stand any more, and how far the look came."""
-    news = delegations.find_news(delegations.RECENT[0], after=after)
-    return news.asking, news.looked_at
+    looks = 0
+    while Delegation.objects.get(pk=newest.pk).relayed is not None:
+        call_trees.look()
+        looks += 1
+        assert looks <= 2 * (WORLDS // BATCH + 1)
+    assert Delegation.objects.filter(relayed=1).count() == WORLDS
