@@ -26,7 +26,11 @@ SECRET = [
 #: Check id, what its message or hint must name, and the mistake.
 MISTAKES: list[tuple[str, str, dict[str, Any]]] = [
     ("E002", "lower-case letters", {"slug": "No Slug"}),
-    ("E002", "lower-case letters", {"slug": "no.dot"}),  # Strands cannot call such a tool, and CrewAI renames it
+    (
+        "E002",
+        "lower-case letters",
+        {"slug": "no.dot"},
+    ),  # Strands cannot call such a tool, and CrewAI renames it
     ("E002", "at most 63", {"slug": "x" * 64}),
     ("E003", "a name", {"name": ""}),
     ("E003", "a description", {"description": ""}),
