@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from importlib import import_module, reload
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -30,8 +31,12 @@ def agent(
 ) -> Iterator[Agent]:
     """The agent of the app, as a host finds it when it starts."""
     monkeypatch.setenv("CHAT_URL", model.url)
-    app: Any = reload(import_module(f"examples.{framework.example}.agents"))
-    if framework is not LANGGRAPH:
+    name = f"examples.{framework.example}.agents"
+    sys.modules.pop(name, None)
+    app: Any = import_module(name)
+    if framework is LANGGRAPH:
+        CLIENTS.extend([app.model.root_client, app.model.root_async_client])
+    else:
         CLIENTS.append(app.chat.model.client if framework is PYDANTIC_AI else app.client)
     found = registry._found[framework.slug]
     yield found
