@@ -52,8 +52,8 @@ test-stack: .venv/.test ## The part on PostgreSQL, Redis and Celery; servers are
 test-all: export TEST_THOROUGH = 1
 test-all: test test-campaigns ## All but frameworks: the suite with all examples and cases, then the campaigns
 test-campaigns: .venv/.test ## The tests of campaigns: faults, receivers, hostile requests, access, clients, browser, servers
-	@echo "== campaigns on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),tests/campaigns) $(ARGS) $(OR_NONE)
 	@echo "== campaigns on SQLite" && TEST_BACKEND=sqlite $(PYTEST) -m "backend" $(or $(TESTS),tests/campaigns) $(ARGS) $(OR_NONE)
+	@echo "== campaigns on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),tests/campaigns) $(ARGS) $(OR_NONE)
 test-wheel: .venv/.test ## The suite against the built wheel in an environment of its own; PART=test-fast or test-stack
 	@TESTS="$(TESTS)" ARGS="$(ARGS)" $(BIN)/python -m tests.wheel $(or $(PART),test)
 
