@@ -224,16 +224,16 @@ async def _at_most(seconds: float) -> AsyncIterator[None]:
         log.debug("Redis did not confirm: %r", fault)
 
 
-#: An event loop, the URL, seconds, and times that a command is tried again.
+#: The event loop, the URL of Redis, the patience in seconds and the number of retries of a client.
 _Use = tuple[asyncio.AbstractEventLoop, str, float, int]
 _clients: dict[_Use, tuple[redis.asyncio.Redis, AsyncGenerator[redis.asyncio.Redis]]] = {}
 
 
 async def connect(patience: float = PATIENCE_SECONDS, retries: int = 0) -> redis.asyncio.Redis:
-    """Return the client of Redis of this event loop for such a use. It is closed with the loop.
+    """Return the Redis client of this event loop with this patience and these retries. It is closed with the loop.
 
-    A client for each call would leave connections open, if its task is cancelled while it closes them. `patience` is the
-    maximum of seconds for a command, `retries` how often it is tried again, each time on a new connection.
+    `patience` is the maximum number of seconds for a command, `retries` the number of times that it is tried again, each
+    time on a new connection. A client for each call would lose connections: a task may be cancelled while it closes them.
     """
     use = asyncio.get_running_loop(), project.REDIS_URL, patience, retries
     if use not in _clients:
@@ -243,7 +243,7 @@ async def connect(patience: float = PATIENCE_SECONDS, retries: int = 0) -> redis
 
 
 async def _open(use: _Use) -> AsyncGenerator[redis.asyncio.Redis]:
-    """Yield a client. An event loop that ends closes its asynchronous generators, and this one closes the client."""
+    """Yield a client, and close it when the event loop ends: then the loop closes its asynchronous generators."""
     import redis.asyncio  # noqa: PLC0415 - a host without Redis does not load it
     from redis.asyncio.retry import Retry  # noqa: PLC0415
     from redis.backoff import NoBackoff  # noqa: PLC0415

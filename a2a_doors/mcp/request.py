@@ -72,9 +72,8 @@ class McpRequest:
         agents = await list_usable(self.request.credentials)
         if (place := list(map(unquote, self.request.segments)))[0] == "agents":
             agents = [agent for agent in agents if agent.slug == place[1]]
-            if (
-                not agents
-            ):  # one that the caller may only see is refused as at every door, and recorded
+            if not agents:
+                # One that the caller may only see is refused as at every door, and recorded.
                 await enter(self.request, place[1], Binding.MCP, self.table, self.observed)
                 raise MethodNotFound("No such agent")
         self.agents = agents

@@ -52,7 +52,7 @@ async def test_too_many_bytes_are_refused_with_the_reason(reading: Peer, puppet:
 async def test_a_header_that_comes_twice_is_joined(
     host: None, client: Client, puppet: Puppet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody can choose for the agent which of both it sees."""
+    """A client could otherwise choose which of the two values the agent sees."""
     monkeypatch.setattr(Puppet, "forwarded_headers", ("x-user-id",), raising=False)
     sent = b'{"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "a"}]}}'
     exchange = client.exchange("POST", "/agents/puppet/a2a/1.0/message:send")
