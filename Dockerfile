@@ -1,5 +1,5 @@
 # One image for every process of the host; docker-compose.yml says which command each one runs.
-# tests/campaigns/containers executes these lines without a container engine.
+# lab/containers executes these lines without a container engine.
 ARG PYTHON_VERSION=3.11
 
 # The packages that the host needs, in a virtual environment without pip. Files of the build stay in this stage.

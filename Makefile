@@ -9,10 +9,12 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --
 # What runs on SQLite: what needs no database, and what the store has a second implementation for (docs/testing.md).
 ON_SQLITE := tests/unit tests/integration/store tests/integration/execution tests/integration/streaming tests/integration/frameworks \
 	$(addprefix tests/integration/console/,audit diagnosis privacy search statistics usage) \
-	$(addprefix tests/journeys/,test_smoke.py test_a_restart_loses_nothing.py test_an_agent_of_a_framework_dies.py) $(addprefix tests/campaigns/,browser/test_smoke.py server/test_smoke.py faultlab/test_broken.py)
+	$(addprefix tests/journeys/,test_smoke.py test_a_restart_loses_nothing.py test_an_agent_of_a_framework_dies.py)
 # The units are those with tests of Redis or PostgreSQL.
-ON_STACK := tests/integration tests/journeys $(wildcard tests/campaigns/*/test_smoke.py) $(shell grep -rl 'backend("stack")' tests/unit --include=test_*.py)
+ON_STACK := tests/integration tests/journeys $(shell grep -rl 'backend("stack")' tests/unit --include=test_*.py)
 
+# The quick part of the laboratory (lab/README.md): a smoke of its campaigns, and the tests of its tools.
+LAB_SMOKE := $(wildcard lab/test_*.py $(foreach each,smoke checker judge report reports page board bending dump history ledger ways proxy,lab/*/test_$(each).py)) lab/faultlab/test_broken.py
 # A campaign may have no test for one of the backends (pytest's status 5).
 OR_NONE := || [ $$? -eq 5 ]
 
@@ -22,10 +24,10 @@ export HOST PORT
 unexport DJANGO_SETTINGS_MODULE PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run dev stack restart test test-fast test-stack test-all test-campaigns test-wheel faults webhooks mutants hostile conformance frameworks check lint types layers migrations audit openapi docs fmt bench clean
+.PHONY: help setup run dev stack restart test test-fast test-stack test-all test-wheel check lint types layers migrations audit openapi docs fmt clean lab-smoke lab-test lab-faults lab-webhooks lab-mutants lab-hostile lab-conformance lab-frameworks lab-bench
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^#### / {printf "\n%s\n", substr($$0, 6)} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' Makefile
 
 setup: .venv/.test ## Create .venv with everything for running, testing and checking
 run: .venv/.run ## Start the host on SQLite at HOST:PORT (default 127.0.0.1:8000); no other server needed
@@ -43,39 +45,16 @@ stack: .venv/.run ## Start web, worker, pusher and beat against DATABASE_URL and
 restart: .venv/.run ## Replace the workers and web processes of the running stack by the code as it is now
 	@$(BIN)/python manage.py restart
 
-test: .venv/.test ## The suite: units, integration, journeys, a smoke of the campaigns; both parts at once
+test: .venv/.test ## The suite: units, integration, journeys; both parts at once
 	@$(BIN)/python -m tests.halves "$(MAKE) -o $< test-stack" "$(MAKE) -o $< test-fast"
 test-fast: .venv/.test ## The part of it that needs no servers, on SQLite; TESTS and ARGS go to pytest
 	@echo "== tests on SQLite" && TEST_BACKEND=sqlite $(PYTEST) $(or $(TESTS),$(ON_SQLITE)) $(ARGS)
 test-stack: .venv/.test ## The part on PostgreSQL, Redis and Celery; servers are found or started
 	@echo "== tests on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),$(ON_STACK)) $(ARGS)
 test-all: export TEST_THOROUGH = 1
-test-all: test test-campaigns ## All but frameworks: the suite with all examples and cases, then the campaigns
-test-campaigns: .venv/.test ## The tests of campaigns: faults, receivers, hostile requests, access, clients, browser, servers
-	@echo "== campaigns on SQLite" && TEST_BACKEND=sqlite $(PYTEST) -m "backend" $(or $(TESTS),tests/campaigns) $(ARGS) $(OR_NONE)
-	@echo "== campaigns on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),tests/campaigns) $(ARGS) $(OR_NONE)
+test-all: test lab-test ## The suite with all examples and cases, then the campaigns of the laboratory
 test-wheel: .venv/.test ## The suite against the built wheel in an environment of its own; PART=test-fast or test-stack
 	@TESTS="$(TESTS)" ARGS="$(ARGS)" $(BIN)/python -m tests.wheel $(or $(PART),test)
-
-faults: .venv/.test ## The fault campaign: hours of kills, freezes and outages; writes var/reports/reliability.md
-	@$(BIN)/python -m tests.campaigns.faultlab all $(ARGS)
-
-webhooks: .venv/.test ## The webhooks' campaign: bad receivers, volume, kills; writes var/reports/webhooks.md
-	@$(BIN)/python -m tests.campaigns.farm all $(ARGS)
-
-mutants: .venv/.test ## Small mistakes put into the code, one at a time: how many the suite notices
-	@$(BIN)/python -m tests.campaigns.mutants $(ARGS)
-
-hostile: .venv/.test ## The security campaign: 10,000 hostile requests and more; writes var/reports/security.md
-	@$(BIN)/python -m tests.campaigns.hostile all $(ARGS)
-
-conformance: .venv/.test ## Public conformance kits, given their checkouts (KITS=FOLDER); writes var/reports/conformance.md
-	@: "$${KITS:?Name the folder of the kits: make conformance KITS=../kits (docs/clients.md tells how to get them)}"
-	@$(BIN)/python -m tests.campaigns.conformance $(KITS) $(ARGS)
-
-frameworks: .venv/.test ## Agents of frameworks in environments of their own: makes each, and runs its tests; ONLY="adk strands" for some
-	@$(BIN)/python -m frameworks $(ONLY)
-	@echo "== all of them at one host" && TEST_BACKEND=stack $(PYTEST) -n 0 tests/campaigns/environments/test_frameworks.py $(OR_NONE)
 
 check: lint types layers migrations audit ## Everything CI asks for besides the tests
 lint: .venv/.test ## Style and common mistakes (ruff), sentences, and the ratchet of lines
@@ -95,10 +74,36 @@ docs: .venv/docs/.made ## Write the documentation as a site with a search to var
 	@NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --quiet -f deploy/docs/mkdocs.yml && echo "var/site is written. To read it: $(BIN)/python -m http.server --bind 127.0.0.1 --directory var/site 8001"
 fmt: .venv/.test ## Format the code and mend what can be mended
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
-bench: .venv/.test ## Measure the host; ARGS go to the bench
-	@$(BIN)/python -m bench $(ARGS)
 clean: ## Remove .venv and caches; keeps var/ (the database)
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+
+#### The laboratory (lab/README.md)
+lab-smoke: .venv/.test ## A smoke of the campaigns, and the tests of the laboratory's tools
+	@$(MAKE) -o $< lab-test TESTS="$(LAB_SMOKE)"
+lab-test: .venv/.test ## The tests of campaigns: faults, receivers, hostile requests, access, clients, browser, servers; TESTS=lab/browser
+	@echo "== lab on SQLite" && TEST_BACKEND=sqlite $(PYTEST) -m "backend" $(or $(TESTS),lab) $(ARGS) $(OR_NONE)
+	@echo "== lab on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),lab) $(ARGS) $(OR_NONE)
+lab-faults: .venv/.test ## Hours of kills, freezes and outages; writes var/reports/reliability.md
+	@$(BIN)/python -m lab.faultlab all $(ARGS)
+lab-webhooks: .venv/.test ## Bad receivers, volume, kills; writes var/reports/webhooks.md
+	@$(BIN)/python -m lab.farm all $(ARGS)
+lab-mutants: .venv/.test ## Small mistakes put into the code, one at a time: how many the suite notices
+	@$(BIN)/python -m lab.mutants $(ARGS)
+lab-hostile: .venv/.test ## 10,000 hostile requests and more; writes var/reports/security.md
+	@$(BIN)/python -m lab.hostile all $(ARGS)
+lab-conformance: .venv/.test ## Public conformance kits, given their checkouts (KITS=FOLDER); writes var/reports/conformance.md
+	@: "$${KITS:?Name the folder of the kits: make lab-conformance KITS=../kits (docs/clients.md tells how to get them)}"
+	@$(BIN)/python -m lab.conformance $(KITS) $(ARGS)
+lab-frameworks: .venv/.test ## Agents of frameworks in environments of their own: makes each, and runs its tests; ONLY="adk strands" for some
+	@$(BIN)/python -m lab.frameworks $(ONLY)
+	@echo "== all of them at one host" && TEST_BACKEND=stack $(PYTEST) -n 0 lab/environments/test_frameworks.py $(OR_NONE)
+lab-bench: .venv/.test ## Measure the host beside its peers; ARGS go to the bench
+	@$(BIN)/python -m lab.bench $(ARGS)
+# The names before there was a laboratory.
+OLD := faults webhooks mutants hostile conformance frameworks bench
+.PHONY: $(OLD) test-campaigns
+$(OLD): %: lab-%
+test-campaigns: lab-test
 
 # The stamps: a target is as old as the last complete installation, so a broken one is done again.
 .venv/.made:

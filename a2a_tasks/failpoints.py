@@ -1,4 +1,4 @@
-"""Failpoints: named places at which the fault lab kills, stops or breaks a process (docs/testing.md).
+"""Failpoints: named places at which the fault lab kills, stops or breaks a process (lab/README.md).
 
 They do nothing unless A2A_FAILPOINTS names a directory, which no deployment does. The lab arms a failpoint by a file in
 that directory; only the process that passes it as the n-th of all processes takes the fault.

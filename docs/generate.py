@@ -86,7 +86,7 @@ def spans() -> str:
 
 def kit_failures() -> str:
     """The failures of conformance kits that are their own."""
-    known = DOCS.parent / "tests" / "campaigns" / "conformance" / "known.toml"
+    known = DOCS.parent / "lab" / "conformance" / "known.toml"
     rows = (
         (one["kit"], one["part"], f"`{one['test']}`", one["reason"])
         for one in tomllib.loads(known.read_text(encoding="utf-8"))["known"]

@@ -1,4 +1,4 @@
-"""The tests, in tiers: `unit` needs no database, `integration` one, `journeys` and `campaigns` whole hosts (docs/testing.md)."""
+"""The tests, in tiers: `unit` needs no database, `integration` one, `journeys` whole hosts (docs/testing.md)."""
 
 from pathlib import Path
 

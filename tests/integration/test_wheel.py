@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests import ROOT
-from tests.campaigns.server.process import Process
+from tests.support.printing_process import Process
 from tests.support.wheel import APPS, PIP, build_wheel
 
 pytestmark = pytest.mark.checkout

@@ -1,6 +1,6 @@
 """The process of an agent of a framework is killed while the model speaks and a tool works: nothing used is paid twice.
 
-The agent is one of pydantic-ai; `tests/campaigns/frameworks` has the others, and more moments.
+The agent is one of pydantic-ai; `lab/framework_kills` has the others, and more moments.
 """
 
 from __future__ import annotations

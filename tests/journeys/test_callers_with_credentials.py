@@ -32,7 +32,7 @@ pytestmark = pytest.mark.backend("stack")
 async def test_callers_show_a_key_or_a_token_and_strangers_find_nothing(
     site: Host, ask: Ask
 ) -> None:
-    """Each binding once; the campaign has every version of each with either credential (`tests/campaigns/clients`)."""
+    """Each binding once; the campaign has every version of each with either credential (`lab/clients`)."""
     issued, port = await ask(lambda: issue("journey")), free_port()
     async with issuing() as issuer, inbox() as receiver:
         with ExitStack() as running:

@@ -30,7 +30,7 @@ def hard_of_hearing(of_web: Mapping[str, str], of_worker: Mapping[str, str]) -> 
 
 @pytest.fixture(scope="module")
 def url(emptied: None) -> Iterator[str]:
-    """Of a host with neither hints nor bell. The campaign has the other ways (`tests/campaigns/faultlab`)."""
+    """Of a host with neither hints nor bell. The campaign has the other ways (`lab/faultlab`)."""
     with hard_of_hearing(*NEITHER) as url:
         yield url
 

@@ -22,7 +22,7 @@ S = TaskState
 async def test_it_sends_streams_answers_and_cancels_at_either_process(
     site: Host, binding: str
 ) -> None:
-    """Every case of every binding, version and generation is in the campaign (`tests/campaigns/clients`)."""
+    """Every case of every binding, version and generation is in the campaign (`lab/clients`)."""
     async with official(site.here, binding) as here, official(site.there, binding) as there:
         text = word()
         task = await here.send(f"echo {text}")

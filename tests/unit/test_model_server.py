@@ -133,7 +133,7 @@ class TestResponses:
 
 
 class TestMessages:
-    """Anthropic's client is not installed here; `make frameworks` asks with it."""
+    """Anthropic's client is not installed here; `make lab-frameworks` asks with it."""
 
     @staticmethod
     async def ask(model: ModelServer, *messages: Any, stream: bool = False) -> httpx.Response:

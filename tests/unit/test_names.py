@@ -23,7 +23,7 @@ FOLDERS = (
     "a2a_grpc",
     "a2a_doors",
     "examples",
-    "bench",
+    "lab/bench",
     "docs",
 )
 #: The folders that are imported together, in which one class name has one meaning.

@@ -17,9 +17,9 @@ from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.pubsub import Committed, RunQueued, Stop, Subscriber, listen, publish
 from a2a_tasks.telemetry import log_context
 from a2a_tasks.telemetry.log_context import LogContext
-from tests.campaigns.faultlab.proxy import Behaviour, Proxy
 from tests.support.execution.waiting import eventually, until
 from tests.support.processes import python
+from tests.support.proxy import Behaviour, Proxy
 from tests.support.subscribers import cut_off
 
 LAST_WORDS = """

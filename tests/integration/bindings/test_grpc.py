@@ -30,11 +30,11 @@ from a2a_tasks.access.api_keys import issue
 from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.streaming.event_buffer import TaskEventBuffer, hub
-from tests.campaigns.hostile.rpc_wire import call_of, reply
 from tests.support.bindings.authority import Authority
 from tests.support.bindings.peers import Fault, no_leak
 from tests.support.bindings.puppet import Puppet
 from tests.support.bindings.rpc_peer import address, channel, fault_of
+from tests.support.grpc_server.frames import call_of, reply
 from tests.support.rows import rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("host")]

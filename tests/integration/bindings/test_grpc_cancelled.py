@@ -21,8 +21,8 @@ from a2a_tasks.store import db as store_db
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.streaming.event_buffer import hub
 from tests import backend
-from tests.campaigns.hostile.rpc_wire import FRAMES, reply
 from tests.support.grpc_server.client import PATIENCE, Client, connected
+from tests.support.grpc_server.frames import FRAMES, reply
 from tests.support.thorough import thorough
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("host")]

@@ -13,9 +13,9 @@ import pytest
 
 from a2a_tasks import pubsub, wake_ups
 from a2a_tasks.execution import dispatch, jobs, wake_up, worker
-from tests.campaigns.faultlab.proxy import Behaviour, Proxy
 from tests.support.execution.host import hosting
 from tests.support.execution.waiting import eventually
+from tests.support.proxy import Behaviour, Proxy
 
 
 class Broker:

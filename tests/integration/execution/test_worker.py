@@ -1,4 +1,4 @@
-"""A real Celery worker: it is rung, and it is stopped. How workers die: tests/campaigns/outages/test_workers.py."""
+"""A real Celery worker: it is rung, and it is stopped. How workers die: lab/outages/test_workers.py."""
 
 from __future__ import annotations
 

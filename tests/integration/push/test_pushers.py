@@ -1,4 +1,4 @@
-"""A real worker of the queue of webhooks. What becomes of it when it is killed: tests/campaigns/outages/test_pushers.py."""
+"""A real worker of the queue of webhooks. What becomes of it when it is killed: lab/outages/test_pushers.py."""
 
 from __future__ import annotations
 

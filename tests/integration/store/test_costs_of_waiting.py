@@ -12,8 +12,8 @@ from a2a_tasks.store import call_trees, parking
 from a2a_tasks.store.backend.call_news import BATCH
 from a2a_tasks.store.parking import Parking
 from a2a_tasks.store.records import RunEnd
-from tests.campaigns.many_rows.copies import copy_worlds
 from tests.integration.store.test_delegations import WANTED, call
+from tests.support.store.copies import copy_worlds
 from tests.support.store.reading import count_rows
 from tests.support.store.world import AT, Pen, claim, held
 

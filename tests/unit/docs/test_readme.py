@@ -1,4 +1,4 @@
-"""The README is short, and its code is whole; tests/campaigns/server/test_readme.py runs it."""
+"""The README is short, and its code is whole; lab/server/test_readme.py runs it."""
 
 from __future__ import annotations
 

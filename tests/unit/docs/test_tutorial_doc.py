@@ -1,4 +1,4 @@
-"""The agents of docs/tutorial.md do what it shows; tests/campaigns/server/test_tutorial.py runs its commands."""
+"""The agents of docs/tutorial.md do what it shows; lab/server/test_tutorial.py runs its commands."""
 
 from __future__ import annotations
 

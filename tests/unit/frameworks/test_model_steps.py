@@ -1,4 +1,4 @@
-"""The steps of frameworks that have no durability of their own. `make frameworks` tests them with the frameworks."""
+"""The steps of frameworks that have no durability of their own. `make lab-frameworks` tests them with the frameworks."""
 
 from __future__ import annotations
 

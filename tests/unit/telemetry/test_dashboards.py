@@ -9,7 +9,7 @@ import runpy
 import pytest
 
 from tests import ROOT
-from tests.campaigns.metrics.prometheus import RULES
+from tests.support.prometheus import RULES
 
 pytestmark = pytest.mark.checkout
 FOLDER = ROOT / "deploy" / "grafana"

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from tests import ROOT
-from tests.campaigns.metrics.prometheus import CONFIGURATION, RULES
+from tests.support.prometheus import CONFIGURATION, RULES
 
 TESTS = ROOT / "tests" / "unit" / "telemetry" / "alerts.yaml"
 ALERTS = re.findall(r"- alert: (\w+)", RULES.read_text(encoding="utf-8"))

@@ -12,8 +12,8 @@ from a2a_console.privacy.principal import Principal, walk
 from a2a_tasks.audit import Action
 from a2a_tasks.models import Task, Usage
 from a2a_tasks.store import audit
-from tests.campaigns.many_rows.copies import copy_worlds
 from tests.support.console.admin.rows import add_usage, make_task
+from tests.support.store.copies import copy_worlds
 from tests.support.store.reading import count_rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.backend("stack")]

@@ -1,4 +1,0 @@
-"""Agents of frameworks whose dependencies exclude each other: each folder has an environment of its own.
-
-`make frameworks` makes the environments, and runs the tests of each. docs/frameworks.md describes the agents.
-"""

@@ -1,4 +1,0 @@
-"""The farm: a host's webhooks against 36 kinds of receivers, kills and volume, and an offline checker (docs/decisions/0024).
-
-`python -m tests.campaigns.farm` says what it can do.
-"""
