@@ -10,7 +10,7 @@ class Migration(PatientMigration):
     initial = True
 
     dependencies = [
-        ('a2a_tasks', '0001_initial'),
+        ('a2a_tasks', '0001_tables'),
     ]
 
     operations = [

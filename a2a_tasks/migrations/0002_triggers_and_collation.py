@@ -65,7 +65,7 @@ def uncollate(apps, schema):
 
 
 class Migration(PatientMigration):
-    dependencies = [("a2a_tasks", "0001_initial")]
+    dependencies = [("a2a_tasks", "0001_tables")]
 
     operations = [
         migrations.RunPython(install, remove),

@@ -87,27 +87,6 @@ class AddIndexPatiently(migrations.AddIndex):
             schema_editor.add_index(model, self.index, concurrently=True)
 
 
-class BuildPatiently(migrations.RunPython):
-    """An index of PostgreSQL alone that Django has no class for, built in the same way. Undoing it drops the index."""
-
-    def __init__(self, name: str, definition: str) -> None:
-        """Take its name, and what follows it in CREATE INDEX."""
-        self.index_name, self.definition = name, definition
-        super().__init__(self._build, self._drop)
-
-    def deconstruct(self) -> Any:
-        """Return how to make it."""
-        return type(self).__name__, [self.index_name, self.definition], {}
-
-    def _build(self, apps: Any, schema: Any) -> None:
-        if schema.connection.vendor == "postgresql" and not _is_valid(schema, self.index_name):
-            schema.execute(f"create index concurrently {self.index_name} {self.definition}")
-
-    def _drop(self, apps: Any, schema: Any) -> None:
-        if schema.connection.vendor == "postgresql":
-            schema.execute(f"drop index concurrently if exists {self.index_name}")
-
-
 def _is_valid(schema: Any, index: str) -> bool:
     """Return whether the index is there. One whose building was interrupted is dropped."""
     with schema.connection.cursor() as cursor:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from hypothesis import given, settings
@@ -143,25 +141,6 @@ class TestRelease:
         assert claim() == []
         ask(run)
         assert [taken.task_id for taken in claim()] == ["task-1"]
-
-    @pytest.mark.parametrize("ordered", [True, False], ids=["conversation", "task"])
-    def test_is_owed_to_them_from_the_migration_on(self, ordered: bool) -> None:
-        run = parked("task-1", ordered=ordered)
-        for number in range(3):
-            if ordered:
-                accepted(f"task-{number + 2}", ordered=True)
-            else:
-                reply(new("task-1", text=str(number)))
-        other = accepted("other", context_id="other")
-        Run.objects.filter(IS_BEHIND).update(round=1)
-        assert runs.measure_queue("agents")[0] == 4
-        migration = import_module("a2a_tasks.migrations.0017_runs_behind_since_before")
-        migration.put_behind(apps, None)
-        assert runs.measure_queue("agents")[0] == 1
-        assert [taken.run for taken in claim()] == [other.run]
-        assert Run.objects.get(pk=run.run).is_parked
-        assert behind.release_missed(0) == 0
-        assert Run.objects.filter(IS_BEHIND).count() == 3
 
     def test_of_a_message_to_its_task_follows_also_after_one_at_a_time_was_given_up(self) -> None:
         run = held("task-1", ordered=True)
