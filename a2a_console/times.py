@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-__all__ = ["duration", "moment"]
+__all__ = ["duration", "moment", "took"]
 
 
 def duration(span: timedelta) -> str:
@@ -22,6 +22,11 @@ def duration(span: timedelta) -> str:
         if count:
             words.append(f"{count} {unit}")
     return " ".join(words[:2])
+
+
+def took(seconds: float) -> str:
+    """Return a number of seconds as text."""
+    return duration(timedelta(seconds=seconds))
 
 
 def moment(at: datetime | None) -> str:

@@ -8,10 +8,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.apps import apps
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.templatetags.static import static
 from django.urls import URLPattern, path
 from django.views.decorators.http import require_safe
@@ -30,7 +28,7 @@ from a2a_push.models import Delivery
 from a2a_tasks.models import Task
 from a2a_tasks.store import workers
 
-__all__ = ["front_page", "statistics_fragment", "urls"]
+__all__ = ["front_page", "urls"]
 
 USES = "a2a_tasks.budgetuse"
 
@@ -85,21 +83,9 @@ def front_page(request: HttpRequest) -> HttpResponse:
     return page
 
 
-@require_safe
-def statistics_fragment(request: HttpRequest) -> HttpResponse:
-    """Show the overview alone: the page polls this view."""
-    if not may_view(request, Task):
-        raise PermissionDenied
-    request.current_app = site.name
-    return render(request, "admin/a2a_tasks/statistics.html", {"page": _make_page(request)})
-
-
 def urls() -> list[URLPattern]:
     """Return the URL patterns, below the path of the admin and before its own."""
-    return [
-        path("", site.admin_view(front_page), name="a2a-overview"),
-        path("statistics/", site.admin_view(statistics_fragment), name="a2a-statistics"),
-    ]
+    return [path("", site.admin_view(front_page), name="a2a-overview")]
 
 
 def _make_page(request: HttpRequest) -> DashboardPage:

@@ -27,6 +27,10 @@ MOST = 300
 _MODEL = re.compile(r"(?:^|/)model#\d+$")
 
 
+#: The one that a task waits for, by its state.
+ASKED = {TaskState.INPUT_REQUIRED: "the client", TaskState.AUTH_REQUIRED: "credentials"}
+
+
 class Kind(StrEnum):
     """The kinds of spans."""
 
@@ -36,7 +40,7 @@ class Kind(StrEnum):
     STEP = "step"
     TOOL = "tool"
     MODEL = "model"
-    PERSON = "waits for the client"
+    PERSON = "wait for"
     CALL = "call"
     WEBHOOK = "webhook"
 
@@ -185,21 +189,19 @@ def _list_questions(task: Task) -> Iterator[Span]:
     changes = Event.objects.filter(
         task_id=task.pk, kind__in=(EventKind.STATUS, EventKind.INPUT)
     ).order_by("-number")
-    asked: tuple[str, datetime] | None = None
+    asked: tuple[TaskState, datetime] | None = None
     for state, at in reversed(changes.values_list("state", "created_at")[:MOST]):
         if asked is not None:
             yield _ask(*asked, at)
             asked = None
         if state in INTERRUPTED:
-            asked = state, at
+            asked = TaskState(state), at
     if asked is not None:
         yield _ask(*asked, task.status_at if task.state in TERMINAL else None)
 
 
-def _ask(state: str, began: datetime, ended: datetime | None) -> Span:
-    return Span(
-        kind=Kind.PERSON, label=TaskState(state).word, began=began, ended=ended, note="asked"
-    )
+def _ask(state: TaskState, began: datetime, ended: datetime | None) -> Span:
+    return Span(kind=Kind.PERSON, label=ASKED[state], began=began, ended=ended, note="asked")
 
 
 def _list_calls(task: Task) -> Iterator[Span]:

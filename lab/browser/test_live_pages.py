@@ -118,6 +118,20 @@ class TestFollowing:
             assert await page.evaluate("window.sameLoad") is True
         assert faults == []
 
+    @pytest.mark.parametrize("place", ["", INBOX, DELIVERIES, "a2a_tasks/worker/"])
+    async def test_a_page_counts_what_waits_for_people(
+        self, live_server: LiveServer, place: str
+    ) -> None:
+        faults: list[str] = []
+        async with signed_in(live_server, faults) as page:
+            await _open(page, live_server, place)
+            number = page.locator("#nav-sidebar .a2a-count")
+            await expect(number).to_be_hidden()
+            await sync_to_async(ask)("a")
+            assert await _poll(page)
+            await expect(number).to_have_text("1")
+        assert faults == []
+
     @pytest.mark.parametrize("place", ["", INBOX, "a2a_tasks/task/", "a2a_tasks/worker/"])
     async def test_a_page_in_the_background_asks_nothing(
         self, live_server: LiveServer, place: str

@@ -37,7 +37,6 @@ OLD = {
 CONSOLE = (
     *(
         "",
-        "statistics/",
         "find/?q=support",
         "tables/",
         "usage/",

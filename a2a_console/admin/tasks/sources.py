@@ -31,7 +31,8 @@ __all__ = ["SOURCES", "STEP", "Source", "describe_holder", "lines_of"]
 
 #: The line that the store writes about an attempt that ended without its run (store/runs.py).
 DEATH = re.compile(
-    r"^Attempt (\d+) on ((?:(?! died: | was stopped ).)*+) (?:died: (.*)\.|was stopped with its process\.)$",
+    r"^Attempt (\d+) on ((?:(?! died: | died with \d| was stopped ).)*+) "
+    r"(?:died(?: (with \d+ other runs))?: (.*)\.|was stopped with its process\.)$",
     re.M,
 )
 LEASE_ENDED = "its lease ended at "
@@ -115,13 +116,14 @@ def _deaths(run: Run, ends: Mapping[int, datetime]) -> Iterator[TimelineLine]:
     lease that ran out; the others have the moment at which the next attempt began or the run ended.
     """
     next_began = run.started_at or run.created_at
-    for number, worker, how in DEATH.findall(getattr(run, "tail", ""))[-DEATHS:]:
+    for number, worker, others, how in DEATH.findall(getattr(run, "tail", ""))[-DEATHS:]:
         is_last = int(number) >= run.attempt
         at = ends.get(int(number)) or (run.ended_at if is_last and run.ended_at else next_began)
         if how.startswith(LEASE_ENDED):
             with contextlib.suppress(ValueError):
                 at = datetime.fromisoformat(how.removeprefix(LEASE_ENDED))
-        says = f"attempt {number} on {escape_name(worker)}: {escape_name(how) or 'stopped with its process'}"
+        reason = " ".join([escape_name(how) or "stopped with its process", others]).rstrip()
+        says = f"attempt {number} on {escape_name(worker)}: {reason}"
         yield _turn(run, at, "fenced", says)
 
 

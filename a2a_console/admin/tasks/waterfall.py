@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import dropwhile, groupby
 
 from django.http import HttpRequest
 from django.utils import timezone
@@ -35,7 +35,7 @@ ROWS, LABEL, SAYS = 200, 60, 200
 MARKS, APART = 5, 12.0
 #: The spans in the row of a run.
 OF_RUN = {Kind.QUEUE, Kind.ATTEMPT, Kind.WAIT}
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,10 +187,10 @@ def _mark(axis: Axis) -> Iterator[tuple[str, str]]:
 def _find_idle(
     spans: Sequence[Span], axis: Axis, now: datetime
 ) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the times in which nobody worked."""
+    """Yield the times in which nobody worked; none if nobody has worked yet."""
     free = axis.began
     busy = [(span.began, span.ended or now) for span in spans if span.began and not span.is_idle]
-    for begin, end in sorted([*busy, (axis.ended, axis.ended)]):
+    for begin, end in sorted([*busy, (axis.ended, axis.ended)]) if busy else ():
         if begin > free:
             yield free, begin
         free = max(free, end)
@@ -230,7 +230,9 @@ def _make_row(group: list[Span], axis: Axis, now: datetime) -> WaterfallRow:
     inside: Sequence[WaterfallRow] = ()
     if len(group) > 1 and kind != "run":
         if any(span.label != label for span in group):
-            label = f"{label} … {last.label}"
+            pairs = zip(_NUMBER.split(label), _NUMBER.split(last.label), strict=True)
+            other = dropwhile(lambda pair: pair[0] == pair[1], pairs)
+            label = f"{label} … {''.join(part for _, part in other)}"
             inside = [_make_row([span], axis, now) for span in group]
         tries = any(span.is_fault for span in group) and not inside
         label = f"{label[:LABEL]} ({len(group)} {'tries' if tries else '×'})"

@@ -13,7 +13,7 @@ from a2a_console.admin.webhooks.filters import AnswerFilter
 from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
 from a2a_console.site import site
-from a2a_console.times import moment
+from a2a_console.times import moment, took
 from a2a_push.models import Attempt, Delivery
 
 __all__ = ["AttemptAdmin"]
@@ -56,7 +56,7 @@ class AttemptAdmin(ReadOnlyAdmin[Attempt]):
     answer = column(
         "answer", lambda row: render_to_string("admin/a2a_push/answer.html", {"attempt": row})
     )
-    took = column("took", lambda row: cells.took(row))
+    took = column("took", lambda row: took(row.seconds))
     excerpt_cell = column(
         "response",
         lambda row: format_html('<span class="a2a-text" dir="auto">{}</span>', row.excerpt or "–"),

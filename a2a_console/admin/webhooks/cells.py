@@ -15,7 +15,6 @@ __all__ = [
     "events",
     "receiver_link",
     "task_link",
-    "took",
 ]
 
 
@@ -54,11 +53,6 @@ def _link(view: str, key: int, label: str) -> str:
 def answer(attempt: Attempt) -> str:
     """Return the result of an attempt: the HTTP status, or the fault that prevented a response."""
     return str(attempt.status) if attempt.status else attempt.fault.replace("_", " ")
-
-
-def took(attempt: Attempt) -> str:
-    """Return the duration of an attempt in seconds."""
-    return f"{attempt.seconds:.2f} s"
 
 
 def events(delivery: Delivery) -> str:

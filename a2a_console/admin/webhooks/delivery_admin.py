@@ -33,7 +33,7 @@ from a2a_console.diagnosis.delivery_waits import Why
 from a2a_console.excerpts import select_start, size
 from a2a_console.site import page_url, site
 from a2a_console.staff import within
-from a2a_console.times import duration, moment
+from a2a_console.times import duration, moment, took
 from a2a_push.models import Delivery, DeliveryStatus
 from a2a_push.store.bodies import whole
 from a2a_push.store.replays import replay, retry_now
@@ -126,10 +126,8 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         attempt = last_attempt(row)
         if attempt is None:
             return ""
-        got, took = cells.answer(attempt), cells.took(attempt)
-        if row.attempts > 1:
-            took += f", attempt {row.attempts}"
-        return format_html('{} <span class="a2a-quiet">{}</span>', got, took)
+        said = took(attempt.seconds) + (f", attempt {row.attempts}" if row.attempts > 1 else "")
+        return format_html('{} <span class="a2a-quiet">{}</span>', cells.answer(attempt), said)
 
     @admin.display(description="next attempt")
     def next(self, row: Delivery) -> str:

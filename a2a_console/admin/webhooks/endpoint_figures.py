@@ -11,7 +11,7 @@ from django.utils import timezone
 from a2a_console.admin.widgets.charts import Chart
 from a2a_console.statistics.counts import PERIODS, TooMany, limit_reads
 from a2a_console.statistics.webhooks import report_webhooks
-from a2a_console.times import moment
+from a2a_console.times import moment, took
 from a2a_console.webhooks.receiver_health import Word, describe_health
 from a2a_push.models import Attempt, Delivery, Receiver
 from a2a_push.store.receivers import read
@@ -75,7 +75,7 @@ def read_attempts(row: Receiver) -> AttemptFigures:
     spans = sorted(one.seconds for one in found)
     share = 100 * sum(not one.fault for one in found) / len(found) if found else 0
     middle, high = (
-        f"{spans[int(part * (len(spans) - 1))]:.2f} s" if spans else "" for part in (0.5, 0.95)
+        took(spans[int(part * (len(spans) - 1))]) if spans else "" for part in (0.5, 0.95)
     )
     return AttemptFigures(
         found[:SHOWN], len(found), f"{share:.1f} %" if found else "", middle, high

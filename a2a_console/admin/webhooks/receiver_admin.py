@@ -28,7 +28,7 @@ from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
 from a2a_console.admin.widgets.staff import may_view
 from a2a_console.search.bounded_rows import count_bounded, newest
 from a2a_console.site import page_url, site
-from a2a_console.times import moment
+from a2a_console.times import moment, took
 from a2a_console.webhooks.receiver_health import describe_health
 from a2a_push.models import Attempt, Delivery, DeliveryStatus, Receiver
 from a2a_push.operations.sample_event import send_sample
@@ -95,7 +95,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     failing = column("last failure", lambda row: ago(row.last_failure_at))
     latency = column(
         "last attempt took",
-        lambda row: "" if row.last_seconds is None else f"{row.last_seconds:.2f} s",
+        lambda row: "" if row.last_seconds is None else took(row.last_seconds),
     )
     pending = column("pending", lambda row: _count(row, DeliveryStatus.PENDING))
     dead = column("dead", lambda row: _count(row, DeliveryStatus.DEAD))
@@ -192,7 +192,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
                 result, level = outcome.detail, messages.ERROR
             said = f": {outcome.excerpt.strip()[:REASON]}" if outcome.excerpt.strip() else ""
             self.message_user(
-                request, f"Test event: {result} after {outcome.seconds:.2f} s{said}", level
+                request, f"Test event: {result} after {took(outcome.seconds)}{said}", level
             )
         return HttpResponseRedirect(back)
 

@@ -43,7 +43,6 @@ SECRET_ADDRESSES = {"playground/hooks/<str:name>", "handover/<str:token>", "hand
 ADMIN = {
     *(
         "",
-        "statistics/",
         "find/",
         "tables/",
         "usage/",

@@ -83,7 +83,7 @@ class TestTheFrame:
         from a2a_tasks.protocol.values import TaskState  # noqa: PLC0415 - one test
 
         make_task("asks", state=TaskState.INPUT_REQUIRED)
-        assert '<span class="a2a-count">1</span>' in admin_client.get("/admin/find/").text
+        assert 'id="a2a-inbox-count">1</span>' in admin_client.get("/admin/find/").text
 
     def test_lists_only_what_the_user_may_view(self, sign_in: SignIn) -> None:
         page = sign_in("view_task").get("/admin/find/").text

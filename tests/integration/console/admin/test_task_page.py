@@ -166,6 +166,15 @@ class TestTheTimeline:
         body = tab(admin_client, task)
         assert in_order(body, "fenced", "attempt 1 on worker-a: its process", "parked", "ended")
 
+    def test_says_when_an_attempt_died_with_others_of_its_process(
+        self, admin_client: Client
+    ) -> None:
+        task = make_task()
+        error = "Attempt 1 on worker-a died with 2 other runs: its lease ended at 2026-11-29T19:20:53+00:00.\n"
+        add_run(task, RunStatus.RUNNING, attempt=2, worker="worker-b", error=error)
+        body = tab(admin_client, task)
+        assert in_order(body, "fenced", "attempt 1 on worker-a: its lease ended", "2 other runs")
+
     def test_tells_of_tools(self, admin_client: Client) -> None:
         task = make_task("the-task")
         for number, about in enumerate(

@@ -129,7 +129,7 @@ def test_a_question_lasts_until_its_answer_or_the_end_of_the_task() -> None:
         Event.objects.filter(task=task, number=n).update(created_at=at(n))
     first, second = read(task, Kind.PERSON)
     assert (first.began, first.ended) == (at(2), at(3))
-    assert (second.label, second.ended) == ("auth-required", None)
+    assert (second.label, second.ended) == ("credentials", None)
     add_status(task, TaskState.CANCELED)
     assert read(task, Kind.PERSON)[1].ended
 

@@ -100,7 +100,7 @@ class TestLooking:
         page = admin_client.get(page_of(Receiver.objects.get()))
         figures = page.context["attempts"]
         assert (figures.count, figures.succeeded) == (3, "66.7 %")
-        assert (figures.p50, figures.p95) == ("0.20 s", "0.20 s")
+        assert (figures.p50, figures.p95) == ("200 ms", "200 ms")
         assert "The breaker is closed" in page.text
         assert SCRIPT not in page.text
         assert "&lt;script&gt;" in page.text
