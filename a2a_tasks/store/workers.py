@@ -2,7 +2,7 @@
 
 Leases, not these rows, decide which process holds a run. The rows are for operators, and for one decision: a claiming
 process fails a run whose agent it does not have only if no process with this agent was seen for a while
-(`backend.postgres.CLAIM`).
+(`backend/sql/claim_runs.sql`).
 """
 
 from __future__ import annotations

@@ -67,9 +67,6 @@ class Backend(Protocol):
     def claim_runs(self, wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         """Claim up to `limit` due runs, and give their tokens to their tasks."""
 
-    def lock_agent(self, agent: str) -> None:
-        """Lock the count of an agent's runs until the transaction ends."""
-
     def extend_leases(self, tokens: Collection[str], carrying: int) -> set[str]:
         """Extend the leases of these tokens, except of runs that another transaction has locked. Returns the tokens."""
 
