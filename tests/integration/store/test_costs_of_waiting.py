@@ -8,7 +8,7 @@ import pytest
 
 from a2a_tasks.models import Delegation, Task
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import call_trees, parking
+from a2a_tasks.store import call_trees, parking, workers
 from a2a_tasks.store.backend.call_news import BATCH
 from a2a_tasks.store.parking import Parking
 from a2a_tasks.store.records import RunEnd
@@ -26,6 +26,13 @@ def count_read(look: Callable[[], object], *, entries: bool = False) -> int:
     before = count_rows(entries=entries)
     look()
     return count_rows(entries=entries) - before
+
+
+def test_of_runs_that_are_parked_for_the_figures_of_queues() -> None:
+    parking.park(Parking(held(), "sleep", 10_000_000_000.0))
+    copy_worlds(WORLDS)
+    read = count_read(lambda: workers.count_serving([], []), entries=True)
+    assert read < 100
 
 
 def test_of_callers_whose_clients_are_asked() -> None:
