@@ -75,7 +75,7 @@ def exclude_held(rows: QuerySet[M], task: str = "") -> QuerySet[M]:
 
 
 def _find_called() -> set[int]:
-    """Return the tasks that tasks under a hold have called, and those below them: what they did is in there."""
+    """Return the tasks that tasks under a hold have called, and those below them."""
     found, callers = set[int](), set[int]()
     for kind, column in ((Held.CONTEXT, "context__public_id"), (Held.TASK, "public_id")):
         named = in_force().filter(kind=kind).values_list("name", flat=True)
