@@ -110,8 +110,8 @@ class Backend(Protocol):
     def read_clock(self) -> float:
         """Return seconds since the epoch, by the clock shared by all processes."""
 
-    def find_call_news(self, recent: datetime.timedelta | None, after: int) -> list[call_news.Row]:
-        """Return what has happened to open calls in the last time, or at any time (`call_news`).
+    def find_call_news(self, recent: datetime.timedelta, after: int) -> list[call_news.Row]:
+        """Return what has happened to open calls in the last time (`call_news`).
 
         `after`: the key of the call up to which the last look has come; 0 = all.
         """

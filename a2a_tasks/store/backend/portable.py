@@ -620,7 +620,7 @@ def read_clock() -> float:
     return time.time()
 
 
-def find_call_news(recent: datetime.timedelta | None, after: int) -> list[call_news.Row]:
+def find_call_news(recent: datetime.timedelta, after: int) -> list[call_news.Row]:
     """See `interface.Backend`."""
     return call_news.find_portably(recent)
 

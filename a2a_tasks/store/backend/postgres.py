@@ -449,9 +449,9 @@ def read_clock() -> float:
     return float(now)
 
 
-def find_call_news(recent: datetime.timedelta | None, after: int) -> list[call_news.Row]:
+def find_call_news(recent: datetime.timedelta, after: int) -> list[call_news.Row]:
     """See `interface.Backend`."""
-    return call_news.find(recent, after) if recent else call_news.find_portably(recent)
+    return call_news.find(recent, after)
 
 
 def shift_waits(seconds: float) -> None:
