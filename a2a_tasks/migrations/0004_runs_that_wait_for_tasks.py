@@ -7,7 +7,7 @@ from a2a_tasks.migrations._patience import AddIndexPatiently
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [('a2a_tasks', '0024_newest_chats')]
+    dependencies = [('a2a_tasks', '0003_indexes')]
 
     operations = [
         AddIndexPatiently(
