@@ -49,17 +49,13 @@ from a2a_tasks.execution.pipe import (
     AgentWaits,
     Answer,
     Ask,
-    Close,
     FrameTooLarge,
     Logged,
-    Next,
     Output,
-    ProcessIdle,
     Raised,
     Reported,
-    Started,
+    Signal,
     StartRun,
-    StopRun,
     TurnEnded,
     iterate_messages,
     largest_frame,
@@ -222,7 +218,7 @@ class RunnerPipe:
         """Read messages of the runner to the end of the pipe, then end the process. In a thread of its own."""
         with contextlib.suppress(OSError):
             for message in iterate_messages(self._pipe):
-                if isinstance(message, StopRun) and self._carried is not None:
+                if message is Signal.STOP and self._carried is not None:
                     self._carried.turn._stop()  # noqa: SLF001 - at once: the agent may keep the loop busy
                 self._loop.call_soon_threadsafe(self._take, message)
         os.killpg(0, signal.SIGKILL)  # with all processes that the agent has started
@@ -261,7 +257,7 @@ class RunnerPipe:
             case StartRun():
                 self._left = False
                 self._carried = HostedTurn(self, message)
-            case StopRun():
+            case Signal.STOP:
                 self._left = True
                 for question in self._questions.values():
                     question.cancel()
@@ -271,8 +267,8 @@ class RunnerPipe:
                 waiting = self._questions.get(number)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(value)
-            case Next() | Close() if self._taken is not None and not self._taken.done():
-                self._taken.set_result(isinstance(message, Next))
+            case Signal.NEXT | Signal.CLOSE if self._taken is not None and not self._taken.done():
+                self._taken.set_result(message is Signal.NEXT)
 
 
 class HostedTurn:
@@ -320,7 +316,7 @@ class HostedTurn:
 
     async def _carry(self) -> None:
         """Run the agent, and report how it ended."""
-        self._host.send(Started())
+        self._host.send(Signal.STARTED)
         log = TellingLog(self._host.send_from_any_thread)
         current.set(log)
         tracing.join(self._trace, self.turn.task_id, self.turn.context_id)
@@ -339,7 +335,7 @@ class HostedTurn:
         """Report when also the threads have ended for which the agent did not wait."""
         await asyncio.wait([self._carrying])
         await self._threads.wait_idle()
-        self._host.send(ProcessIdle())
+        self._host.send(Signal.IDLE)
 
     async def _run_agent(self) -> str:
         """Run the agent; return the memory that it has left, as JSON."""

@@ -8,6 +8,7 @@ before it reads it.
 from __future__ import annotations
 
 import asyncio
+import enum
 import pickle
 import socket
 import struct
@@ -28,21 +29,17 @@ __all__ = [
     "READ_LATER",
     "Answer",
     "Ask",
-    "Started",
     "StartRun",
-    "Close",
     "FrameTooLarge",
     "TurnEnded",
-    "ProcessIdle",
-    "StopRun",
     "Logged",
-    "Next",
     "Raised",
     "Reported",
     "Output",
     "AgentWaits",
     "largest_frame",
     "pack",
+    "Signal",
     "receive",
     "iterate_messages",
 ]
@@ -57,6 +54,18 @@ KNOWN_AT_ONCE = (
     *("metadata", "extensions", "headers", "by_operator"),
 )
 READ_LATER = ("history", "references", "task", "task_cancelled")
+
+
+class Signal(enum.Enum):
+    """A message without content."""
+
+    # to the process
+    NEXT = enum.auto()  #: The last value was recorded: continue.
+    CLOSE = enum.auto()  #: No further value is wanted: close the agent.
+    STOP = enum.auto()  #: Stop the agent: its run was stopped.
+    # from the process
+    STARTED = enum.auto()  #: The turn was received; from now on its agent may act.
+    IDLE = enum.auto()  #: No work of the turn is running: the process can take another turn.
 
 
 # --- to the process -------------------------------------------------------------------------
@@ -84,21 +93,6 @@ class StartRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
-    """The last value was recorded: continue."""
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """No further value is wanted: close the agent."""
-
-
-@dataclass(frozen=True, slots=True)
-class StopRun:
-    """Stop the agent: its run was stopped."""
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """The answer to the question of that number."""
 
@@ -107,11 +101,6 @@ class Answer:
 
 
 # --- from the process -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """The turn was received; from now on its agent may act."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +152,6 @@ class AgentWaits:
     """A wait of the agent for other tasks begins, or ends."""
 
     begins: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessIdle:
-    """No work of the turn is running: the process can take another turn."""
 
 
 @dataclass(frozen=True, slots=True)

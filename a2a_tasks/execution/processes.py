@@ -27,17 +27,13 @@ from a2a_tasks.execution.pipe import (
     AgentWaits,
     Answer,
     Ask,
-    Close,
     FrameTooLarge,
     Logged,
-    Next,
     Output,
-    ProcessIdle,
     Raised,
     Reported,
-    Started,
+    Signal,
     StartRun,
-    StopRun,
     TurnEnded,
     largest_frame,
     pack,
@@ -176,7 +172,7 @@ class ProcessRun:
             case AgentWaits(begins):
                 self._wait(1 if begins else -1)
                 return
-            case ProcessIdle() | None:
+            case Signal.IDLE | None:
                 self._rest()
         if not self._left:
             self._held += size
@@ -230,7 +226,7 @@ class ProcessRun:
             raise ProcessDied(f"the agent's process did not start in {START_SECONDS:g} s") from None
         if first is None and fresh:
             raise ProcessDied(self.child.death)
-        return isinstance(first, Started)
+        return first is Signal.STARTED
 
     async def read_values(self, threads: RunThreads) -> AsyncGenerator[Any, None]:
         """Yield the agent's values. Raises its exceptions, and ProcessDied."""
@@ -242,11 +238,11 @@ class ProcessRun:
                 if not threads.stopped:
                     await self._close()
                 raise
-            self.child.send(Next())
+            self.child.send(Signal.NEXT)
 
     async def _close(self) -> None:
         """Close the agent, and let it clean up."""
-        self.child.send(Close())
+        self.child.send(Signal.CLOSE)
         await self.wait_end()
 
     async def wait_end(self) -> None:
@@ -297,7 +293,7 @@ class ProcessRun:
         self._left = True
         self._room.set()
         if not self.over:
-            self.child.send(StopRun())
+            self.child.send(Signal.STOP)
         if not self.gone:
             asyncio.get_running_loop().call_later(float(conf.STOP_SECONDS), self._kill)
 
