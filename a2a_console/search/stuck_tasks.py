@@ -68,7 +68,7 @@ def _find_unserved() -> Iterator[StuckTask]:
     hosted = _list_hosted()
     patience = timedelta(seconds=LOOKS * float(conf.POLL_SECONDS))
     due = Run.objects.filter(WAITS_FOR_SLOT, due_at__lte=Now() - patience)
-    for queue in _list_queues():
+    for queue in workers.list_awaited_queues():
         for agent in list_waiting_agents(queue):
             if queue in hosted and hosted[queue] & {agent, ""}:
                 continue
@@ -79,15 +79,6 @@ def _find_unserved() -> Iterator[StuckTask]:
             rows = due.filter(queue=queue, agent=agent).order_by("round", "pk")
             for (task,) in _read(rows):
                 yield StuckTask(task, kind, f"no {words}")
-
-
-def _list_queues() -> Iterator[str]:
-    """Yield the queues in which runs wait, one step along the index each."""
-    queues = Run.objects.filter(status=RunStatus.QUEUED).order_by("queue").values_list("queue")
-    found = queues.first()
-    while found:
-        yield found[0]
-        found = queues.filter(queue__gt=found[0]).first()
 
 
 def _list_hosted() -> dict[str, set[str]]:
