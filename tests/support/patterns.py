@@ -245,7 +245,7 @@ def _compare(
     short, long = make_text(pattern, making, size), make_text(pattern, making, longer)
     least = min(_cost(work, short) for _ in range(3))
     most = max(least, NOISE) * (longer / size) ** MOST_POWER
-    tries = 3 if cost < SURE else 1
+    tries = min(30, int(2 * SURE / cost))  # a short time may be that of the machine
     while cost > most and (tries := tries - 1):
         cost = min(cost, _cost(work, long))
     told = f"{least:.4f} s, and {cost:.4f} s for {longer / size:.0f} times it"
