@@ -243,7 +243,7 @@ def _compare(
     if cost < NOISE:
         return ""
     short, long = make_text(pattern, making, size), make_text(pattern, making, longer)
-    least = min(_cost(work, short) for _ in range(3))
+    least = min(_cost(work, short) for _ in range(10))
     most = max(least, NOISE) * (longer / size) ** MOST_POWER
     tries = min(30, int(2 * SURE / cost))  # a short time may be that of the machine
     while cost > most and (tries := tries - 1):
