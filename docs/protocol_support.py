@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -32,8 +31,6 @@ Row = tuple[str, Callable[[Dialect], str]]
 
 DASH = "–"
 REQUIREMENTS = Path(__file__).resolve().parent / "requirements.toml"
-#: Capital letters that begin a word in the name of a class of tests.
-WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[a-z])(?=[0-9])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def code(text: str) -> str:
@@ -273,9 +270,9 @@ def coverage() -> str:
 
 
 def requirements() -> str:
-    """Every requirement by chapter, with its tests."""
+    """Every requirement by chapter, with the files of its tests."""
     chapters, document = _document()
-    head = ("id", "for", "level", "duty of", "requirement", "tests")
+    head = ("id", "for", "level", "requirement", "tests")
     written = []
     for title, (first, last) in chapters.items():
         lines = [_line(name, about) for name, about in document.items() if first <= name <= last]
@@ -287,20 +284,16 @@ BESIDES = {"later": "Later: {}.", "not_here": "Not here: {}.", "note": "*{}*"}
 
 
 def _line(name: str, about: Mapping[str, Any]) -> tuple[str, ...]:
-    text = [_link(test) for test in about.get("tests", ())]
+    files = dict.fromkeys(test.partition("::")[0] for test in about.get("tests", ()))
+    text = [", ".join(map(_link, files))] if files else []
     text += [form.format(about[member]) for member, form in BESIDES.items() if member in about]
     texts = " ".join(about["for"])
-    return name, texts, about["level"], about["duty"], about["text"], "<br>".join(text)
+    whose = "" if about["duty"] == "server" else f" *Duty: {about['duty']}.*"
+    return name, texts, about["level"], about["text"] + whose, "<br>".join(text)
 
 
-def _link(test: str) -> str:
-    path, *names = test.split("::")
-    if path.endswith(".yaml"):
-        return f"[{Path(path).stem}: {names[0]}](../../{path})"
-    words = [WORD.sub(" ", name.removeprefix("Test")).lower() for name in names[:-1]]
-    words.append(names[-1].removeprefix("test_").replace("_", " "))
-    sentence = " ".join(words)
-    return f"[{sentence[0].upper()}{sentence[1:]}](../../{path})"
+def _link(path: str) -> str:
+    return f"[{Path(path).stem.removeprefix('test_')}](../../{path})"
 
 
 PARTS: dict[str, Callable[[], str]] = {
