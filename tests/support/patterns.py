@@ -221,7 +221,7 @@ def find_growth(found: Found) -> str:
         size, costs = (
             LOOK,
             {
-                making: _cost(work, make_text(pattern, making, LOOK))
+                making: _least(work, make_text(pattern, making, LOOK), tries=3)
                 for making in list_makings(pattern)
             },
         )
@@ -243,13 +243,17 @@ def _compare(
     if cost < NOISE:
         return ""
     short, long = make_text(pattern, making, size), make_text(pattern, making, longer)
-    least = min(_cost(work, short) for _ in range(10))
+    least = _least(work, short)
     most = max(least, NOISE) * (longer / size) ** MOST_POWER
     tries = min(30, int(2 * SURE / cost))  # a short time may be that of the machine
     while cost > most and (tries := tries - 1):
         cost = min(cost, _cost(work, long))
     told = f"{least:.4f} s, and {cost:.4f} s for {longer / size:.0f} times it"
     return told if cost > most else ""
+
+
+def _least(work: Work, text: Text, tries: int = 10) -> float:
+    return min(_cost(work, text) for _ in range(tries))
 
 
 def _cost(work: Work, text: Text) -> float:
