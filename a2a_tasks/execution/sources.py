@@ -156,7 +156,7 @@ class StoredFiles(Files):
 
     async def _keep(self, part: Part) -> Part:
         kept = functools.partial(files.keep, part, self._run.scope, self._run.task)
-        slimmed, _ = await retry_until_answered(kept)
+        slimmed, _ = await retry_until_answered(kept, slows_down=True)
         return slimmed
 
     async def _own(self, part: Part, file: str) -> Part:

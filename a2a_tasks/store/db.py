@@ -76,6 +76,8 @@ STALE = "0A000"
 TRIES = 4
 #: Seconds between two attempts of `retry_until_answered`.
 AGAIN_SECONDS = 0.3
+#: The longest time between two calls that slow down: each try to store a large file reads all of it, and leaves a row.
+SLOWEST_SECONDS = 10.0
 #: Number of threads for lists, which may be slow; the other threads stay free for other requests.
 LIST_THREADS = 2
 STORE, LISTS = "store", "lists"
@@ -219,8 +221,10 @@ async def run_to_completion(work: Callable[P, T], *args: P.args, **kwargs: P.kwa
         return await asyncio.wrap_future(job)
 
 
-async def retry_until_answered(ask: Callable[[], Awaitable[T]], *, repeatable: bool = False) -> T:
-    """Call `ask` until the database answers, and return its result.
+async def retry_until_answered(
+    ask: Callable[[], Awaitable[T]], *, repeatable: bool = False, slows_down: bool = False
+) -> T:
+    """Call `ask` until the database answers, and return its result. One that is dear `slows_down`, to SLOWEST_SECONDS.
 
     After a failure that may have written something, `ask` is repeated only if it is `repeatable`: if it only reads, or
     its repetition is recognised. Otherwise this failure, an Overloaded, is raised. Raises TransactionRefused, and the
@@ -230,6 +234,7 @@ async def retry_until_answered(ask: Callable[[], Awaitable[T]], *, repeatable: b
     have succeeded since the failure before: an outage is no refusal.
     """
     refusals, since, successes = 0, time.monotonic(), _successes.count
+    pause = AGAIN_SECONDS
     while True:
         try:
             return await ask()
@@ -244,7 +249,8 @@ async def retry_until_answered(ask: Callable[[], Awaitable[T]], *, repeatable: b
                 raise TransactionRefused(
                     f"the database refused it {refusals} times: {away.__cause__}"
                 ) from away
-        await asyncio.sleep(AGAIN_SECONDS)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, SLOWEST_SECONDS) if slows_down else pause
 
 
 def run_in_background(work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> Future[None]:

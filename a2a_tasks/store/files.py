@@ -16,6 +16,7 @@ import logging
 import os
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
+from pathlib import Path
 from typing import NamedTuple
 
 from django.core.files.base import ContentFile, File
@@ -146,7 +147,12 @@ def _storable(text: str) -> str:
 
 def _save(name: str, content: bytes) -> None:
     storage = _storage()
-    saved = storage.save(name, ContentFile(content))
+    try:
+        saved = storage.save(name, ContentFile(content))
+    except OSError:
+        with contextlib.suppress(NotImplementedError, OSError):
+            Path(storage.path(name)).unlink()  # a piece of it would fill the disk until the sweep
+        raise
     if saved != name:
         storage.delete(saved)
         raise OSError(f"the storage has stored {name} as {saved}")

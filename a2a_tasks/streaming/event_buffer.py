@@ -23,6 +23,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.dialects import Dialect, Subject
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.store import event_log
 from a2a_tasks.store.db import run_in_thread
@@ -232,7 +233,9 @@ class Hub:
     async def _catch_up(self, feed: TaskEventBuffer, last: int = 0) -> None:
         try:
             await feed.catch_up(last)
-        except Exception as fault:  # noqa: BLE001 - the poll tries again
+        except Overloaded as away:  # the poll tries again, also after any other failure
+            _blind.warning(away.__cause__ or away)
+        except Exception as fault:  # noqa: BLE001
             logger.warning("task %s could not be read: %r", feed.task, fault.__cause__ or fault)
 
     async def _poll(self) -> None:

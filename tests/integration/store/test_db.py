@@ -421,6 +421,19 @@ class TestWhoWaitsForAnAnswer:
         faults = [*[OWN] * 4, OUTAGE] * 20
         assert await retry_until_answered(Refusing(*faults, beside=other_work)) == "done"
 
+    async def test_slows_down_if_each_try_is_dear(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        slept = list[float]()
+
+        async def sleep(seconds: float) -> None:
+            slept.append(seconds)
+
+        ask = Refusing(*[OUTAGE] * 8, beside=nothing)
+        with monkeypatch.context() as patch:
+            patch.setattr(store_db, "AGAIN_SECONDS", 0.25)
+            patch.setattr(asyncio, "sleep", sleep)
+            assert await retry_until_answered(ask, slows_down=True) == "done"
+        assert slept == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+
     async def test_that_may_not_repeat_itself_is_told_of_an_unknown_outcome(self) -> None:
         ask = Refusing(UNKNOWN, beside=nothing)
         with pytest.raises(Overloaded):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import resource
 import uuid
 from datetime import timedelta
 from pathlib import Path
@@ -121,6 +122,16 @@ class TestKeeping:
         assert not files.is_large(part(b"x" * 100))
         assert files.is_large(part(b"x" * 101))
         assert not files.is_large(Part(text="x" * 1000))
+
+    def test_a_full_disk_keeps_no_piece(self, place: Path) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(CONTENT) // 2, hard))
+        try:
+            with pytest.raises(OSError, match="too large"):
+                files._save("aa/piece", CONTENT)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert not [each for each in place.rglob("*") if each.is_file()]
 
     def test_a_storage_that_is_away_keeps_nothing(self, settings: Any, place: Path) -> None:
         use(settings, f"{__name__}.Broken", place)

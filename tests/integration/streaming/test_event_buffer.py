@@ -10,13 +10,14 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
-from django.db import connections
+from django.db import OperationalError, connections
 from django.utils import timezone
 
 from a2a_tasks import pubsub
 from a2a_tasks.models import Event, Task
+from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.dialects import DIALECTS, Subject
-from a2a_tasks.protocol.errors import TaskNotFound
+from a2a_tasks.protocol.errors import Overloaded, TaskNotFound
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import event_log
@@ -196,6 +197,22 @@ class TestWithoutHints:
         await until(errs.is_set)
         await run_in_thread(silently, pen)
         assert await asyncio.wait_for(following, 5) == [2, 3, 4, 5]
+
+    async def test_reads_of_a_database_that_is_away_are_one_line_of_the_log(
+        self, pen: Pen, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def read_after(*_: Any) -> list[Recorded]:
+            raise Overloaded.away(undone=True) from OperationalError("too many clients")
+
+        line = ThrottledLogger(hub_module.logger, "not read")
+        async with follow(pen) as follower:
+            with monkeypatch.context() as patch:
+                patch.setattr(hub_module, "_blind", line)
+                patch.setattr(event_log, "read_after", read_after)
+                for _ in range(20):
+                    await hub()._catch_up(feed_of(follower))
+        lines = [line for line in caplog.records if line.name == hub_module.logger.name]
+        assert [line.getMessage() for line in lines] == ["not read: too many clients"]
 
     @pytest.mark.backend("stack")
     async def test_a_hint_of_another_process_is_followed_at_once(
