@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import ROOT
+from tests.support.thorough import THOROUGH
 
 __all__ = ["Found", "find_all", "find_growth", "list_makings"]
 
@@ -28,6 +29,8 @@ Pattern = re.Pattern[Any]
 READERS = frozenset(
     {"compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn"}
 )
+#: Most modules have no such call, and need not be parsed.
+CALL = re.compile(rf"\.({'|'.join(READERS)})\b")
 #: Methods that look for a pattern in each place of a text.
 SEARCHES = frozenset({"findall", "finditer", "search", "split", "sub", "subn"})
 #: One of each kind of character; a text has the same kind in each place that several fit.
@@ -36,13 +39,14 @@ POOL = (*KINDS, *string.printable, "\u2028", "\U0001f600")
 #: What may follow, so that the pattern fails where it seems to end.
 TAILS = ("", "\x00", "\n")
 #: Characters of the first look at each text; then longer ones, of how many of those that cost most.
-LOOK, SIZES = 2_000, ((10_000, 3), (100_000, 3), (1_000_000, 1))
+LOOK, SIZES = 2_000, ((10_000, 3), (100_000, 3), *([(1_000_000, 1)] if THOROUGH else []))
 #: Power of the length that a cost may grow with: linear is 1, quadratic 2.
 MOST_POWER = 1.7
 #: Seconds below which a cost is noise.
 NOISE = 0.0005
-#: Seconds of a cost that is not measured again.
-SURE = 0.5
+#: A cost that seems too high is measured again so often, as long as that takes these seconds: on a busy machine a few
+#: milliseconds may cost ten times as many.
+TRIES, SURE = 10, 0.5
 _CATEGORIES: dict[Any, Callable[[str], bool]] = {
     codes.CATEGORY_DIGIT: str.isdecimal,
     codes.CATEGORY_SPACE: str.isspace,
@@ -66,9 +70,15 @@ class Found:
 def find_all(*apps: str) -> list[Found]:
     """Return every use of `re` in the apps. Raises NameError for a pattern that a function makes of its arguments."""
     files = [file for app in apps for file in sorted((ROOT / app).rglob("*.py"))]
-    trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in files}
+    texts = {file: text for file in files if CALL.search(text := file.read_text(encoding="utf-8"))}
+    trees = {file: ast.parse(text) for file, text in texts.items()}
     used = {name for tree in trees.values() for name in _methods(tree)}
-    return [found for file, tree in trees.items() for found in _find(file, tree, used)]
+    return [
+        found
+        for file, tree in trees.items()
+        if "import re\n" in texts[file] or "from re " in texts[file]
+        for found in _find(file, tree, used)
+    ]
 
 
 def _find(file: Path, tree: ast.Module, used: set[tuple[str, str]]) -> Iterator[Found]:
@@ -245,7 +255,7 @@ def _compare(
     short, long = make_text(pattern, making, size), make_text(pattern, making, longer)
     least = min(_cost(work, short) for _ in range(3))
     most = max(least, NOISE) * (longer / size) ** MOST_POWER
-    tries = 3 if cost < SURE else 1
+    tries = max(min(TRIES, int(SURE / cost)), 1)
     while cost > most and (tries := tries - 1):
         cost = min(cost, _cost(work, long))
     told = f"{least:.4f} s, and {cost:.4f} s for {longer / size:.0f} times it"
