@@ -239,7 +239,7 @@ def _run(task: int, state: TaskState) -> RunAt | None:
         return _runs(rows[:1])
     if state in TERMINAL:
         return None
-    return _runs(rows.filter(status__in=UNFINISHED).order_by("pk")[: COUNTED + 1])
+    return _runs(rows.filter(status__in=UNFINISHED).order_by("input_number", "pk")[: COUNTED + 1])
 
 
 def _runs(rows: QuerySet[Run]) -> RunAt | None:

@@ -41,13 +41,13 @@ class StuckTask(NamedTuple):
 def find_stuck(kind: str = "any") -> dict[int, StuckTask]:
     """Return the stuck tasks of a kind, or of any, by their keys. The first kind that holds counts."""
     found: dict[int, StuckTask] = {}
-    for one in islice(_find(), MAX_COUNT):
+    for one in _find():
         found.setdefault(one.task, one)
-    return {key: one for key, one in found.items() if kind in {"any", one.kind}}
+    wanted = (one for one in found.values() if kind in {"any", one.kind})
+    return {one.task: one for one in islice(wanted, MAX_COUNT)}
 
 
 def _find() -> Iterator[StuckTask]:
-    yield from _find_unserved()
     running = Run.objects.filter(status=RunStatus.RUNNING)
     lost = running.filter(lease_until__lte=Now()).order_by("lease_until")
     for task, worker in _read(lost, "worker"):
@@ -58,6 +58,7 @@ def _find() -> Iterator[StuckTask]:
     silent = silent.exclude(Exists(spoke.filter(created_at__gte=since)))
     for task, worker in _read(silent.order_by("lease_until"), "worker"):
         yield StuckTask(task, "silent", f"no output for {conf.SILENT_MINUTES:g} min from {worker}")
+    yield from _find_unserved()
     suspect = Run.objects.filter(WAITS_FOR_SLOT, shared_deaths__gte=Quarantine.GROUP)
     for task, deaths in _read(suspect.filter(due_at__lte=Now()), "shared_deaths"):
         yield StuckTask(task, "quarantine", f"its workers died {deaths} times in a row")
@@ -68,7 +69,7 @@ def _find_unserved() -> Iterator[StuckTask]:
     hosted = _list_hosted()
     patience = timedelta(seconds=LOOKS * float(conf.POLL_SECONDS))
     due = Run.objects.filter(WAITS_FOR_SLOT, due_at__lte=Now() - patience)
-    for queue in _list_queues():
+    for queue in workers.list_awaited_queues():
         for agent in list_waiting_agents(queue):
             if queue in hosted and hosted[queue] & {agent, ""}:
                 continue
@@ -76,18 +77,10 @@ def _find_unserved() -> Iterator[StuckTask]:
             words = (
                 f"worker for the queue {queue}" if kind == "no-worker" else f"worker has {agent}"
             )
-            rows = due.filter(queue=queue, agent=agent).order_by("round", "pk")
+            # The newest, as in lists: a bulk job goes down from them, and finds the next ones when they are done.
+            rows = due.filter(queue=queue, agent=agent).order_by("-round", "-pk")
             for (task,) in _read(rows):
                 yield StuckTask(task, kind, f"no {words}")
-
-
-def _list_queues() -> Iterator[str]:
-    """Yield the queues in which runs wait, one step along the index each."""
-    queues = Run.objects.filter(status=RunStatus.QUEUED).order_by("queue").values_list("queue")
-    found = queues.first()
-    while found:
-        yield found[0]
-        found = queues.filter(queue__gt=found[0]).first()
 
 
 def _list_hosted() -> dict[str, set[str]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django.db import OperationalError, transaction
-from django.db.models import Count, DateTimeField, Func, Min, QuerySet, Value
+from django.db.models import Count, DateTimeField, Func, OuterRef, QuerySet, Subquery, Value
 from django.utils import timezone
 
 from a2a_console.times import duration
@@ -124,12 +124,15 @@ def count_runs(narrow: Narrow) -> list[RunGroup]:
     queued = narrow(Run.objects.filter(WAITS_FOR_SLOT), "task__").order_by("queue", "round", "pk")
     running = narrow(Run.objects.filter(status=RunStatus.RUNNING), "task__")
     parked = narrow(Run.objects.filter(IS_PARKED), "task__")
+    tenant = Subquery(Task.objects.filter(pk=OuterRef("task")).values("tenant"))
     found: list[RunGroup] = []
     for status, some in (("queued", queued), ("running", running), ("parked", parked)):
-        rows = Run.objects.filter(pk__in=some.values("pk")[:COUNTED]).order_by()
-        groups = rows.values_list("queue", "task__agent", "task__tenant")
-        counted = groups.annotate(number=Count("*"), at=Min("due_at"))
-        found += (RunGroup(status, *group) for group in counted)
+        # For a join, or a group of keys that a subquery finds, PostgreSQL may read whole tables: this reads COUNTED rows.
+        due = defaultdict[tuple[str, str, str], list[datetime.datetime]](list)
+        rows = some.values_list("queue", "agent", tenant, "due_at")[:COUNTED]
+        for queue, agent, whose, at in rows:
+            due[queue, agent, whose].append(at)
+        found += (RunGroup(status, *group, len(ats), min(ats)) for group, ats in due.items())
     return found
 
 

@@ -47,15 +47,15 @@ def report_webhooks(period: Period, since: datetime.datetime, narrow: Narrow) ->
     numbered = settled.annotate(slot=SlotBegin("settled_at", period))
     slots, totals = Counter[tuple[datetime.datetime, str]](), Counter[str]()
     receivers = defaultdict[int, Counter[str]](Counter)
-    next_ones = everything.filter(status=PENDING).order_by("pk").values("pk")[:COUNTED]
     groups = numbered.values_list("slot", "status").annotate(count=Count("*"))
     for slot, status, count in groups:
         slots[slot, status] += count
         totals[status] += count
-    for rows in (settled, Delivery.objects.filter(pk__in=next_ones).order_by()):
-        groups = rows.values_list("receiver", "status").annotate(count=Count("*"))
-        for receiver, status, count in groups:
-            receivers[receiver][status] += count
+    for receiver, status, count in settled.values_list("receiver", "status").annotate(n=Count("*")):
+        receivers[receiver][status] += count
+    next_ones = everything.filter(status=PENDING).order_by("pk").values_list("receiver", flat=True)
+    for receiver in next_ones[:COUNTED]:
+        receivers[receiver][PENDING] += 1
     pending, late = count_pending(everything, COUNTED)
     arrived, failed = ({"status": str(s), "settled": period.name} for s in (DELIVERED, DEAD))
     waits, is_bad = {"status": str(PENDING)}, totals[DEAD] > 0

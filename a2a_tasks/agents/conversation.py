@@ -199,17 +199,6 @@ class Conversation:
         """Read the last messages up to this turn's."""
         return list(self._stored_history[-limit:])
 
-    async def read(self, name: str, *arguments: Any) -> Any:
-        """Read for an agent in another process, by the name of one of these methods."""
-        readers: dict[str, Callable[..., Awaitable[Any]]] = {
-            "read_value": self.read_value,
-            "read_version": self.read_version,
-            "read_items": self.read_items,
-            "count_keys": self.count_keys,
-            "read_history": self.read_history,
-        }
-        return await readers[name](*arguments)
-
     # --- for the host -------------------------------------------------------------------------
 
     def adopt(self, changes: ConversationChanges | None) -> None:

@@ -79,8 +79,9 @@ class Journal:
         self._waits: set[Future[Any]] = set()
         self._stopped = False
 
-    async def load(self, name: str) -> None:
-        """Load the results of earlier attempts into `results`. It is called before every step, with its name."""
+    async def load(self, name: str) -> Mapping[str, str]:
+        """Load the results of earlier attempts, and return `results`. It is called before every step, with its name."""
+        return self.results
 
     async def admit(self, name: str, *, parks: bool = True) -> None:
         """Wait until budgets allow the work of a step. Raises the reason why the agent may spend no more.

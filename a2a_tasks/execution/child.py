@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import functools
 import itertools
 import os
 import pickle
@@ -19,8 +20,9 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import django
 
@@ -30,7 +32,6 @@ from a2a_tasks.agents import (
     Conversation,
     Files,
     Journal,
-    Message,
     Part,
     Secrets,
     Turn,
@@ -42,23 +43,19 @@ from a2a_tasks.agents.turn import Later
 from a2a_tasks.agents.usage import UsageReport
 from a2a_tasks.agents.wanted_call import WantedCall
 from a2a_tasks.conf import conf
-from a2a_tasks.conversation_changes import StoredItems, StoredValue
 from a2a_tasks.execution.agent_call import RunThreads, drive, tell_of_cancel
 from a2a_tasks.execution.pipe import (
+    READ_LATER,
     AgentWaits,
     Answer,
     Ask,
-    Close,
     FrameTooLarge,
     Logged,
-    Next,
     Output,
-    ProcessIdle,
     Raised,
     Reported,
-    Started,
+    Signal,
     StartRun,
-    StopRun,
     TurnEnded,
     iterate_messages,
     largest_frame,
@@ -77,52 +74,46 @@ PR_SET_PDEATHSIG = 1
 #: Characters of the text and the trace of an exception that are sent from their start, and from their end.
 EACH_END = 32 * 1024
 Asker = Callable[..., Awaitable[Any]]
+M = TypeVar("M", bound=Callable[..., Awaitable[Any]])
+
+
+def relay(method: M) -> M:
+    """Return a method like this one, which the runner answers by that of its own object."""
+
+    async def ask(self: Any, *arguments: Any, **named: Any) -> Any:
+        return await self.ask(self.of, method.__name__, *arguments, **named)
+
+    return cast("M", functools.wraps(method)(ask))
 
 
 class AskingJournal(Journal):
     """The journal of a turn whose real one is in the runner's process."""
 
-    parks = True
+    of, parks = "journal", True
+    look_at_budgets, park = relay(Journal.look_at_budgets), relay(Journal.park)
+    look, clock = relay(Journal.look), relay(Journal.clock)
+    look_at_calls, read_answer = relay(Journal.look_at_calls), relay(Journal.read_answer)
 
     def __init__(self, ask: Asker, tell: Callable[[Any], None], threads: RunThreads) -> None:
         super().__init__()
-        self._ask, self._tell, self._threads = ask, tell, threads
+        self.ask, self._tell, self._threads = ask, tell, threads
 
-    async def load(self, name: str) -> None:
+    async def load(self, name: str) -> Mapping[str, str]:
         """Read the stored results before each step, since an aborted write may have succeeded."""
-        self.results.update(await self._ask("load", name))
-
-    async def look_at_budgets(
-        self, name: str, *, waits: bool, parks: bool = False, idle: bool = False
-    ) -> bool:
-        """Ask the runner once, which answers other questions between two of these."""
-        return bool(await self._ask("look_at_budgets", name, waits, parks, idle))
+        self.results.update(await self.ask("journal", "load", name))
+        return self.results
 
     async def keep(self, name: str, result: str) -> None:
         """Store a step's result through the runner, after all earlier output."""
-        await self._ask("keep", name, result)
+        await self.ask("journal", "keep", name, result)
         self.results[name] = result
-
-    async def park(
-        self, name: str, until: float, awaits: int | None = None, calls: Sequence[str] = ()
-    ) -> None:
-        """Park the run through the runner."""
-        await self._ask("park", name, until, awaits, tuple(calls))
 
     async def begin_call(self, call: WantedCall) -> str | float:
         """Begin a call through the runner."""
-        begun: str | float = await self._ask("begin_call", call)
+        begun: str | float = await self.ask("journal", "begin_call", call)
         if isinstance(begun, str):
             self.results[call.name] = begun
         return begun
-
-    async def look_at_calls(self, keys: Sequence[int]) -> dict[int, str]:
-        """Read the states of tasks through the runner."""
-        return dict(await self._ask("look_at_calls", keys))
-
-    async def read_answer(self, key: int, *, cancels: bool) -> dict[str, Any]:
-        """Read the answer of a task through the runner."""
-        return dict(await self._ask("read_answer", key, cancels))
 
     async def follow(self, keys: Collection[int], asking: Collection[int], seconds: float) -> None:
         """Wait, and look again soon: the runner answers one question after the other."""
@@ -142,78 +133,44 @@ class AskingJournal(Journal):
         finally:
             self._tell(AgentWaits(begins=False))
 
-    async def look(self, agent: str, task_id: str) -> tuple[int, str] | None:
-        """Find a task through the runner."""
-        found: tuple[int, str] | None = await self._ask("look", agent, task_id)
-        return found
-
     def report(self, used: UsageReport) -> None:
         """Send a report of usage to the runner at once."""
         self._tell(Reported(used))
-
-    async def clock(self) -> float:
-        """Return the time of the database's clock."""
-        return float(await self._ask("clock"))
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         """Call a function in a thread for agents."""
         return await self._threads.in_thread(work)
 
 
-class AskingFiles(Files):
-    """The files of a turn, read through the runner."""
+class Asking:
+    """A part of a turn that is read through the runner."""
 
     def __init__(self, ask: Asker) -> None:
         super().__init__()
-        self._ask = ask
-
-    async def read_stored(self, file: str) -> bytes:
-        """Read the file storage through the runner. Raises FileUnavailable."""
-        return bytes(await self._ask("file", file))
-
-    async def download(self, part: Part, max_bytes: int | None, seconds: float | None) -> bytes:
-        """Download the URL through the runner. Raises FileUnavailable."""
-        return bytes(await self._ask("fetch", part, max_bytes, seconds))
+        self.ask = ask
 
 
-class AskingSecrets(Secrets):
-    """The secrets of a turn, read through the runner."""
+class AskingFiles(Asking, Files):
+    """The files of a turn, read and downloaded through the runner."""
 
-    def __init__(self, ask: Asker) -> None:
-        super().__init__()
-        self._ask = ask
-
-    async def read_handed(self) -> Mapping[str, str]:
-        """Read the secrets through the runner."""
-        return dict(await self._ask("secrets"))
+    of = "files"
+    read_stored, download = relay(Files.read_stored), relay(Files.download)
 
 
-class AskingConversation(Conversation):
-    """The conversation of a turn, read through the runner, which gets the changes at the end of the turn."""
+class AskingSecrets(Asking, Secrets):
+    """The secrets of a turn."""
 
-    def __init__(self, ask: Asker) -> None:
-        super().__init__()
-        self._ask = ask
+    of = "secrets"
+    read_handed = relay(Secrets.read_handed)
 
-    async def read_value(self, key: str) -> StoredValue:
-        """Read a value through the runner."""
-        return StoredValue(*await self._ask("conversation", "read_value", key))
 
-    async def read_version(self, key: str) -> int:
-        """Read the version of a value through the runner."""
-        return int(await self._ask("conversation", "read_version", key))
+class AskingConversation(Asking, Conversation):
+    """The conversation of a turn. The runner gets the changes at the end of the turn."""
 
-    async def read_items(self, key: str, skip: int, limit: int | None) -> StoredItems:
-        """Read a part of a list through the runner."""
-        return StoredItems(*await self._ask("conversation", "read_items", key, skip, limit))
-
-    async def count_keys(self) -> int:
-        """Count the keys through the runner."""
-        return int(await self._ask("conversation", "count_keys"))
-
-    async def read_history(self, limit: int) -> list[Message]:
-        """Read the last messages through the runner."""
-        return list(await self._ask("conversation", "read_history", limit))
+    of = "conversation"
+    read_value, read_version = relay(Conversation.read_value), relay(Conversation.read_version)
+    read_items, count_keys = relay(Conversation.read_items), relay(Conversation.count_keys)
+    read_history = relay(Conversation.read_history)
 
 
 class TellingLog:
@@ -261,7 +218,7 @@ class RunnerPipe:
         """Read messages of the runner to the end of the pipe, then end the process. In a thread of its own."""
         with contextlib.suppress(OSError):
             for message in iterate_messages(self._pipe):
-                if isinstance(message, StopRun) and self._carried is not None:
+                if message is Signal.STOP and self._carried is not None:
                     self._carried.turn._stop()  # noqa: SLF001 - at once: the agent may keep the loop busy
                 self._loop.call_soon_threadsafe(self._take, message)
         os.killpg(0, signal.SIGKILL)  # with all processes that the agent has started
@@ -283,14 +240,14 @@ class RunnerPipe:
         self._taken = self._loop.create_future()
         return await self._taken
 
-    async def ask(self, what: str, *arguments: Any) -> Any:
+    async def ask(self, of: str, name: str, *arguments: Any, **named: Any) -> Any:
         """Ask the runner, and wait for the answer. Raises CancelledError once the runner has left the turn."""
         if self._left:
             raise asyncio.CancelledError
         number = next(self._numbers)
         answer = self._questions[number] = self._loop.create_future()
         try:
-            self.send(Ask(number, what, arguments))
+            self.send(Ask(number, of, name, arguments, named))
             return await answer
         finally:
             del self._questions[number]
@@ -300,18 +257,18 @@ class RunnerPipe:
             case StartRun():
                 self._left = False
                 self._carried = HostedTurn(self, message)
-            case StopRun():
+            case Signal.STOP:
                 self._left = True
                 for question in self._questions.values():
                     question.cancel()
                 if self._carried is not None:
                     self._carried.stop()
             case Answer(number, value):
-                asked = self._questions.get(number)
-                if asked is not None and not asked.done():
-                    asked.set_result(value)
-            case Next() | Close() if self._taken is not None and not self._taken.done():
-                self._taken.set_result(isinstance(message, Next))
+                waiting = self._questions.get(number)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(value)
+            case Signal.NEXT | Signal.CLOSE if self._taken is not None and not self._taken.done():
+                self._taken.set_result(message is Signal.NEXT)
 
 
 class HostedTurn:
@@ -324,12 +281,12 @@ class HostedTurn:
         self._threads = RunThreads(carry.agent)
         loop = asyncio.get_running_loop()
         journal = AskingJournal(self._ask, self._tell, self._threads)
+        later: dict[str, Any] = {
+            name: Later(partial(self._ask, "turn", name), loop) for name in READ_LATER
+        }
         self.turn = Turn(
-            **carry.about(),
-            history=Later(lambda: self._ask("history"), loop),
-            references=Later(lambda: self._ask("references"), loop),
-            task=Later(lambda: self._ask("task"), loop),
-            task_cancelled=Later(lambda: self._ask("task_cancelled"), loop),
+            **carry.about,
+            **later,
             journal=journal,
             files=AskingFiles(self._ask),
             secrets=AskingSecrets(self._ask),
@@ -345,10 +302,10 @@ class HostedTurn:
         self._threads.stopped = True
         self._carrying.cancel()
 
-    async def _ask(self, what: str, *arguments: Any) -> Any:
+    async def _ask(self, of: str, name: str, *arguments: Any, **named: Any) -> Any:
         if self._over:
             raise asyncio.CancelledError
-        answer = await self._host.ask(what, *arguments)
+        answer = await self._host.ask(of, name, *arguments, **named)
         if isinstance(answer, AgentError):
             raise answer
         return answer
@@ -359,7 +316,7 @@ class HostedTurn:
 
     async def _carry(self) -> None:
         """Run the agent, and report how it ended."""
-        self._host.send(Started())
+        self._host.send(Signal.STARTED)
         log = TellingLog(self._host.send_from_any_thread)
         current.set(log)
         tracing.join(self._trace, self.turn.task_id, self.turn.context_id)
@@ -378,7 +335,7 @@ class HostedTurn:
         """Report when also the threads have ended for which the agent did not wait."""
         await asyncio.wait([self._carrying])
         await self._threads.wait_idle()
-        self._host.send(ProcessIdle())
+        self._host.send(Signal.IDLE)
 
     async def _run_agent(self) -> str:
         """Run the agent; return the memory that it has left, as JSON."""

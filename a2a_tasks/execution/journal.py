@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -80,7 +80,7 @@ class StoredJournal(Journal):
         #: When the work of each step began, by `time.monotonic`.
         self._began: dict[str, float] = {}
 
-    async def load(self, name: str) -> None:
+    async def load(self, name: str) -> Mapping[str, str]:
         """Wait for the reports of usage, and read the turn's steps, unless they were read already. Raises Overloaded, BudgetSpent.
 
         While the lease may have expired, the call waits: a process that was frozen would repeat steps of others. The
@@ -103,6 +103,7 @@ class StoredJournal(Journal):
             self._recorder.end_repeats()
         if name in self.results:
             replayed_steps.labels(self._run.scope.agent).inc()
+        return self.results
 
     async def look_at_budgets(
         self, name: str, *, waits: bool, parks: bool = False, idle: bool = False

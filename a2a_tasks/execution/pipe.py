@@ -8,6 +8,7 @@ before it reads it.
 from __future__ import annotations
 
 import asyncio
+import enum
 import pickle
 import socket
 import struct
@@ -15,9 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from a2a_tasks.agents import AgentError, Message, Turn
+from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.agents.usage import UsageReport
-from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.conversation_changes import ConversationChanges
 from a2a_tasks.execution.run_log_handler import LogLine as Line
@@ -26,23 +26,20 @@ from a2a_tasks.telemetry.log_context import LogContext
 from a2a_tasks.telemetry.trace_context import TraceContext
 
 __all__ = [
+    "READ_LATER",
     "Answer",
     "Ask",
-    "Started",
     "StartRun",
-    "Close",
     "FrameTooLarge",
     "TurnEnded",
-    "ProcessIdle",
-    "StopRun",
     "Logged",
-    "Next",
     "Raised",
     "Reported",
     "Output",
     "AgentWaits",
     "largest_frame",
     "pack",
+    "Signal",
     "receive",
     "iterate_messages",
 ]
@@ -50,6 +47,25 @@ __all__ = [
 _LENGTH = struct.Struct("!Q")
 #: Bytes of a message beside the artifacts in it, at most.
 MARGIN = 1024 * 1024
+#: The attributes of a turn that its process gets with it, and those for which it asks the runner when they are read.
+KNOWN_AT_ONCE = (
+    *("message", "task_id", "context_id", "caller", "memory", "attempt"),
+    *("accepted_output_modes", "return_immediately", "history_length"),
+    *("metadata", "extensions", "headers", "by_operator"),
+)
+READ_LATER = ("history", "references", "task", "task_cancelled")
+
+
+class Signal(enum.Enum):
+    """A message without content."""
+
+    # to the process
+    NEXT = enum.auto()  #: The last value was recorded: continue.
+    CLOSE = enum.auto()  #: No further value is wanted: close the agent.
+    STOP = enum.auto()  #: Stop the agent: its run was stopped.
+    # from the process
+    STARTED = enum.auto()  #: The turn was received; from now on its agent may act.
+    IDLE = enum.auto()  #: No work of the turn is running: the process can take another turn.
 
 
 # --- to the process -------------------------------------------------------------------------
@@ -60,20 +76,8 @@ class StartRun:
     """Run this agent for a turn."""
 
     agent: str
-    message: Message
-    task_id: str
-    context_id: str
-    caller: Caller
-    memory: dict[str, Any]
-    attempt: int
-    accepted_output_modes: tuple[str, ...]
-    return_immediately: bool
-    history_length: int | None
-    metadata: Mapping[str, Any]
-    extensions: tuple[str, ...]
-    headers: Mapping[str, str]
-    by_operator: bool
-    seed: str
+    #: The arguments for the Turn that are known at once.
+    about: Mapping[str, Any]
     log_context: LogContext
     #: The span of the attempt.
     trace: TraceContext
@@ -83,30 +87,9 @@ class StartRun:
     @classmethod
     def of(cls, agent: str, turn: Turn, *, cancelled: bool = False) -> StartRun:
         """Return the message for a turn; the process asks for further data later."""
-        names = cls.__match_args__[1:-4]
-        seed = turn._seed  # noqa: SLF001 - private to agents
-        about = {name: getattr(turn, name) for name in names}
-        log, trace = log_context.current.get(), tracing.current()
-        return cls(agent, **about, seed=seed, log_context=log, trace=trace, cancelled=cancelled)
-
-    def about(self) -> dict[str, Any]:
-        """Return the arguments for the Turn."""
-        return {name: getattr(self, name) for name in self.__match_args__[1:-3]}
-
-
-@dataclass(frozen=True, slots=True)
-class Next:
-    """The last value was recorded: continue."""
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """No further value is wanted: close the agent."""
-
-
-@dataclass(frozen=True, slots=True)
-class StopRun:
-    """Stop the agent: its run was stopped."""
+        about = {name: getattr(turn, name) for name in KNOWN_AT_ONCE}
+        about["seed"] = turn._seed  # noqa: SLF001 - private to agents
+        return cls(agent, about, log_context.current.get(), tracing.current(), cancelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +101,6 @@ class Answer:
 
 
 # --- from the process -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """The turn was received; from now on its agent may act."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +121,13 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A question for data of the turn in the runner's process."""
+    """A question: a call of a method of the turn's journal, files, secrets or conversation, or one of READ_LATER."""
 
     number: int
-    what: str
-    arguments: tuple[Any, ...] = ()
+    of: str
+    name: str
+    arguments: tuple[Any, ...]
+    named: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +152,6 @@ class AgentWaits:
     """A wait of the agent for other tasks begins, or ends."""
 
     begins: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessIdle:
-    """No work of the turn is running: the process can take another turn."""
 
 
 @dataclass(frozen=True, slots=True)

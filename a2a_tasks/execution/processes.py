@@ -27,17 +27,13 @@ from a2a_tasks.execution.pipe import (
     AgentWaits,
     Answer,
     Ask,
-    Close,
     FrameTooLarge,
     Logged,
-    Next,
     Output,
-    ProcessIdle,
     Raised,
     Reported,
-    Started,
+    Signal,
     StartRun,
-    StopRun,
     TurnEnded,
     largest_frame,
     pack,
@@ -166,17 +162,18 @@ class ProcessRun:
 
     def take(self, message: Any, size: int) -> None:
         """Handle a message of the process, which has so many bytes; None is its death."""
-        if isinstance(message, Logged):
-            self._note(message)
-            return
-        if isinstance(message, Reported):
-            self._turn._journal.report(message.used)  # noqa: SLF001 - private to agents
-            return
-        if isinstance(message, AgentWaits):
-            self._wait(1 if message.begins else -1)
-            return
-        if isinstance(message, ProcessIdle) or message is None:
-            self._rest()
+        match message:
+            case Logged():
+                self._note(message)
+                return
+            case Reported(used):
+                self._turn._journal.report(used)  # noqa: SLF001 - private to agents
+                return
+            case AgentWaits(begins):
+                self._wait(1 if begins else -1)
+                return
+            case Signal.IDLE | None:
+                self._rest()
         if not self._left:
             self._held += size
             self._messages.put_nowait((message, size))
@@ -229,7 +226,7 @@ class ProcessRun:
             raise ProcessDied(f"the agent's process did not start in {START_SECONDS:g} s") from None
         if first is None and fresh:
             raise ProcessDied(self.child.death)
-        return isinstance(first, Started)
+        return first is Signal.STARTED
 
     async def read_values(self, threads: RunThreads) -> AsyncGenerator[Any, None]:
         """Yield the agent's values. Raises its exceptions, and ProcessDied."""
@@ -241,11 +238,11 @@ class ProcessRun:
                 if not threads.stopped:
                     await self._close()
                 raise
-            self.child.send(Next())
+            self.child.send(Signal.NEXT)
 
     async def _close(self) -> None:
         """Close the agent, and let it clean up."""
-        self.child.send(Close())
+        self.child.send(Signal.CLOSE)
         await self.wait_end()
 
     async def wait_end(self) -> None:
@@ -280,39 +277,23 @@ class ProcessRun:
             return fault
 
     async def _find_answer(self, ask: Ask) -> Any:
-        journal = self._turn._journal  # noqa: SLF001 - private to agents
-        match ask.what:
-            case "history" | "references" | "task" | "task_cancelled":
-                return await getattr(self._turn, ask.what)
-            case "load":
-                await journal.load(*ask.arguments)
-                return dict(journal.results)
-            case "file":
-                return await self._turn._files.read_stored(*ask.arguments)  # noqa: SLF001
-            case "fetch":
-                return await self._turn._files.download(*ask.arguments)  # noqa: SLF001
-            case "secrets":
-                return await self._turn._secrets.read_handed()  # noqa: SLF001
-            case "conversation":
-                name, *arguments = ask.arguments
-                return await self._turn.conversation.read(name, *arguments)
-            case "look_at_budgets":
-                name, waits, parks, idle = ask.arguments
-                return await journal.look_at_budgets(name, waits=waits, parks=parks, idle=idle)
-            case "read_answer":
-                key, cancels = ask.arguments
-                return await journal.read_answer(key, cancels=cancels)
-            case "keep" | "park" | "look" | "begin_call" | "look_at_calls":
-                return await getattr(journal, ask.what)(*ask.arguments)
-            case _:
-                return await journal.clock()
+        turn = self._turn
+        if ask.of == "turn":
+            return await getattr(turn, ask.name)
+        parts = {
+            "journal": turn._journal,  # noqa: SLF001 - private to agents
+            "files": turn._files,  # noqa: SLF001
+            "secrets": turn._secrets,  # noqa: SLF001
+            "conversation": turn.conversation,
+        }
+        return await getattr(parts[ask.of], ask.name)(*ask.arguments, **ask.named)
 
     def leave(self) -> None:
         """Leave the turn. An agent that still works is asked to stop, and killed after A2A_STOP_SECONDS."""
         self._left = True
         self._room.set()
         if not self.over:
-            self.child.send(StopRun())
+            self.child.send(Signal.STOP)
         if not self.gone:
             asyncio.get_running_loop().call_later(float(conf.STOP_SECONDS), self._kill)
 

@@ -38,6 +38,7 @@ from a2a_tasks.models.run import (
     IS_PARKED,
     PARKED,
     WAITS_FOR_SLOT,
+    WAITS_FOR_TASKS,
     Run,
     RunStatus,
 )
@@ -105,5 +106,6 @@ __all__ = [
     "Worker",
     "WorkerKind",
     "WAITS_FOR_SLOT",
+    "WAITS_FOR_TASKS",
     "Waiting",
 ]

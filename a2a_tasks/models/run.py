@@ -11,10 +11,12 @@ from a2a_tasks.models.task import Task
 #: The rounds of a run that waits for the end of an earlier one of its task or context, and of a parked run: both have none
 #: until they are released or woken. They lie behind all others, so that no claim reads so far.
 BEHIND, PARKED = 2**61, 2**62
-#: The condition for runs that wait for a slot, for those behind another one, and for those that are parked.
+#: The condition for runs that wait for a slot, for those behind another one, and for those that are parked; and among the
+#: last ones for those whose wait other tasks may end.
 WAITS_FOR_SLOT = Q(status="queued", round__lt=BEHIND)
 IS_BEHIND = Q(status="queued", round__gte=BEHIND, round__lt=PARKED)
 IS_PARKED = Q(status="queued", round__gte=PARKED)
+WAITS_FOR_TASKS = Q(awaits__isnull=False) | Q(awaits_calls=True)
 
 
 class RunStatus(models.TextChoices):
@@ -119,6 +121,7 @@ class Run(models.Model):
             models.Index(
                 "awaits", name="run_awaiting", condition=IS_PARKED & Q(awaits__isnull=False)
             ),
+            models.Index("id", name="run_waits_for_tasks", condition=IS_PARKED & WAITS_FOR_TASKS),
             models.Index(
                 "waits_for_budget",
                 name="run_waits_for_budget",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from a2a_tasks.protocol.errors import A2AError, InvalidRequest
-from a2a_tasks.protocol.jsontext import NO_ID, Flawed, read, write
+from a2a_tasks.protocol.jsontext import MAX_VALUES, NO_ID, Flawed, read, write
 
 __all__ = ["JsonRpcCall", "error", "read_call", "result", "begin_result"]
 
@@ -64,10 +64,10 @@ def _why_not(document: Any) -> str:
     return NEEDED
 
 
-def read_call(body: bytes, *, max_depth: int = 64) -> JsonRpcCall:
+def read_call(body: bytes, *, max_depth: int = 64, max_values: int = MAX_VALUES) -> JsonRpcCall:
     """Return the call in `body`. Raises BadCall with ParseError, InvalidRequest or InvalidParams inside."""
     try:
-        document = read(body, max_depth=max_depth)
+        document = read(body, max_depth=max_depth, max_values=max_values)
     except Flawed as flaw:
         request_id = flaw.document.get("id") if isinstance(flaw.document, Mapping) else None
         wrong = InvalidRequest(NEEDED) if request_id is NO_ID else flaw

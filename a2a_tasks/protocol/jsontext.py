@@ -118,14 +118,14 @@ def _too_deep(body: bytes, limit: int) -> bool:
     return max(accumulate(levels), default=0) > limit
 
 
-def _too_many(body: bytes) -> bool:
-    """Return whether there are more values than MAX_VALUES: each follows a comma or is the first after a bracket."""
-    if _marks(body) <= MAX_VALUES:  # nearly every request ends here
+def _too_many(body: bytes, limit: int) -> bool:
+    """Return whether there are more values: each follows a comma or is the first after a bracket."""
+    if _marks(body) <= limit:  # nearly every request ends here
         return False
     # A value has at most four quotes, those of its name and its own; with more quotes the exact count is not needed.
-    if body.count(b'"') - body.count(b'\\"') > 4 * MAX_VALUES:
+    if body.count(b'"') - body.count(b'\\"') > 4 * limit:
         return True
-    return _marks(_without_strings(body)) > MAX_VALUES
+    return _marks(_without_strings(body)) > limit
 
 
 def _too_wide(body: bytes) -> bool:
@@ -181,14 +181,14 @@ def _has_lone_surrogate(text: str, document: Any) -> bool:
     return False
 
 
-def read(body: bytes, *, max_depth: int = 64) -> Any:
+def read(body: bytes, *, max_depth: int = 64, max_values: int = MAX_VALUES) -> Any:
     """Return the document in `body`. Raises ParseError (not JSON) or Flawed (JSON, but refused)."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
         raise ParseError from None
-    if _too_many(body):
-        raise Flawed(f"more than {MAX_VALUES} values")
+    if _too_many(body, max_values):
+        raise Flawed(f"more than {max_values} values")
     if body.count(b"\\") > MAX_ESCAPES:
         raise Flawed(f"more than {MAX_ESCAPES} escapes")
     if _too_wide(body):

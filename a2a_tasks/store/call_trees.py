@@ -12,13 +12,18 @@ __all__ = ["end_turn", "look", "look_at_all", "restate", "settle"]
 
 #: Seconds since the last look of a process after which the next one goes further back.
 LATELY = 2.0
+#: Most pieces of BATCH runs, and of BATCH calls, in a look at all.
+PIECES = 20
 
 
 class _Looks:
-    """When this process has looked, by its monotonic clock, and how far through the questions that stand."""
+    """When this process has looked, by its monotonic clock, and how far through the questions that stand.
+
+    Its looks at all have come to a run that waits for tasks, and to an open call.
+    """
 
     last = -math.inf
-    at = 0
+    at = at_run = at_call = 0
 
 
 def settle(task: int) -> None:
@@ -40,15 +45,15 @@ def end_turn(task: int, input_number: int) -> None:
     cancel_calls([task])
 
 
-def look(*, lately: bool = True) -> None:
-    """Do what processes that died have left: for tasks that have ended or asked in the last seconds, or for all.
+def look() -> None:
+    """Do what processes that died have left, for tasks that have ended or asked in the last seconds.
 
     It costs one statement where no agent calls another one.
     """
     begun = time.monotonic()
-    recent = delegations.RECENT[begun - _Looks.last > LATELY] if lately else None
+    recent = delegations.RECENT[begun - _Looks.last > LATELY]
     if delegations.has_open():
-        news = delegations.find_news(recent, after=_Looks.at if lately else 0)
+        news = delegations.find_news(recent, after=_Looks.at)
         _Looks.at = news.looked_at
         _settle_all(news)
     _Looks.last = begun
@@ -64,10 +69,22 @@ def _settle_all(news: delegations.CallNews) -> None:
 
 
 def look_at_all() -> None:
-    """Wake all runs that wait for tasks which have ended, however long ago. Its cost grows with the runs that wait."""
-    while parking.wake(lately=False):
+    """Wake the runs whose task or calls have ended, however long ago, and do the same for open calls.
+
+    It reads at most PIECES times BATCH runs, and as many calls. If there are more, the next look goes on behind them.
+    """
+    while parking.wake():
         pass
-    look(lately=False)
+    for _ in range(PIECES):
+        _Looks.at_run = parking.wake_next(_Looks.at_run)
+        if not _Looks.at_run:
+            break
+    for _ in range(PIECES):
+        news = delegations.find_next_news(_Looks.at_call)
+        _Looks.at_call = news.looked_at
+        _settle_all(news)
+        if not _Looks.at_call:
+            break
 
 
 def _carry_up(parent: int | None) -> None:

@@ -3,14 +3,14 @@
 A call is accepted with its delegation and its step in one transaction, so that it has exactly one child. All else follows
 from the rows: the process that ends a child calls `settle` at once, and each process looks once a second at what it may
 have missed (`look`), by the tasks that have ended or asked in the last seconds (RECENT). Once a minute one process looks at
-all open calls (`look_at_all`).
+open calls, however long ago something happened, so many in one go (`look_at_all`).
 """
 
 from __future__ import annotations
 
 import datetime
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -255,13 +255,21 @@ class CallNews(NamedTuple):
     callers: list[int]
     asking: list[int]
     ended: list[tuple[int, int]]
-    #: The key of the last call whose question was looked at; 0 = all were.
+    #: The key of the last call that was looked at, or whose question was; 0 = all were.
     looked_at: int
 
 
-def find_news(recent: datetime.timedelta | None, *, after: int = 0) -> CallNews:
-    """Find what has happened in this time, or at any time. Of the questions that stand, it looks at some after a key."""
-    rows = backend().find_call_news(recent, after)
+def find_news(recent: datetime.timedelta, *, after: int = 0) -> CallNews:
+    """Find what has happened in this time. Of the questions that stand, it looks at some after a key."""
+    return _sort(backend().find_call_news(recent, after))
+
+
+def find_next_news(after: int) -> CallNews:
+    """Find what has happened at any time to the next open calls after a key."""
+    return _sort(call_news.find_next(after))
+
+
+def _sort(rows: Sequence[call_news.Row]) -> CallNews:
     return CallNews(
         sorted({parent for kind, parent, _ in rows if kind in call_news.CALLERS}),
         sorted({parent for kind, parent, _ in rows if kind in call_news.ASKING}),

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, Model, OuterRef, QuerySet
 
 from a2a_tasks.audit import Action, actor
-from a2a_tasks.models import Held, Hold
+from a2a_tasks.models import Delegation, Held, Hold, Task
 from a2a_tasks.store import audit, clock
 from a2a_tasks.store.tenancy import within
 
@@ -69,4 +69,20 @@ def exclude_held(rows: QuerySet[M], task: str = "") -> QuerySet[M]:
     for kind, column in COLUMNS:
         named = in_force().filter(kind=kind, name=OuterRef(f"{task}{column}"))
         rows = rows.exclude(Exists(named))
+    if called := _find_called():
+        rows = rows.exclude(**{f"{task}pk__in": called})
     return rows
+
+
+def _find_called() -> set[int]:
+    """Return the tasks that tasks under a hold have called, and those below them."""
+    found, callers = set[int](), set[int]()
+    for kind, column in ((Held.CONTEXT, "context__public_id"), (Held.TASK, "public_id")):
+        named = in_force().filter(kind=kind).values_list("name", flat=True)
+        tasks = Task.objects.filter(**{f"{column}__in": list(named)})
+        callers |= set(tasks.values_list("pk", flat=True))
+    while callers:
+        called = Delegation.objects.filter(parent__in=callers).values_list("child", flat=True)
+        callers = set(called) - found
+        found |= callers
+    return found

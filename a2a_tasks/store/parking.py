@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 
 from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
-from a2a_tasks.models import IS_PARKED, PARKED, Run, RunStatus, Task
+from a2a_tasks.models import IS_PARKED, PARKED, WAITS_FOR_TASKS, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, Recorded
 from a2a_tasks.store import budget_room, delegations, segments
 from a2a_tasks.store.backend import call_news, fair_queue
@@ -27,6 +27,7 @@ from a2a_tasks.store.segments import EndSegment
 from a2a_tasks.telemetry.trace_context import AttemptBefore, note_attempt
 
 __all__ = ["LAST_SECOND", "Parking", "park", "shift_waits", "wake", "wake_callers"]
+__all__ += ["wake_next"]
 
 #: Maximum number of runs woken in one transaction.
 BATCH = 1000
@@ -106,17 +107,26 @@ def shift_waits(seconds: float) -> None:
     backend().shift_waits(seconds)
 
 
-def wake(*, lately: bool = True) -> bool:
+def wake() -> bool:
     """Queue parked runs whose wait is over, and announce them; return whether there may be more of them.
 
-    Of the runs that wait for other tasks, it wakes those whose task has ended `lately`, or all.
+    Of the runs that wait for other tasks, it wakes those whose task has ended lately.
     """
-    waits = [_list_due().order_by("due_at"), *_list_answered(lately=lately)]
-    if not lately:
-        waits.append(_list_called())
-    counts = [_wake(due) for due in waits]
+    counts = [_wake(due) for due in (_list_due().order_by("due_at"), *_list_answered())]
     counts += map(_wake_for_budget, budget_room.list_roomy())
     return BATCH in counts
+
+
+def wake_next(after: int) -> int:
+    """Look at the next BATCH runs that wait for other tasks, after a key, and wake those whose tasks have ended at any time.
+
+    Return the key of the last one; 0 = there are no more.
+    """
+    waiting = Run.objects.filter(IS_PARKED, WAITS_FOR_TASKS, pk__gt=after).order_by("pk")
+    keys = list(waiting.values_list("pk", flat=True)[:BATCH])
+    for due in (_list_settled(), _list_called()) if keys else ():
+        _wake(due.filter(pk__gt=after, pk__lte=keys[-1]))
+    return keys[-1] if len(keys) == BATCH else 0
 
 
 def wake_callers(tasks: Collection[int]) -> int:
@@ -139,16 +149,19 @@ def _list_called() -> QuerySet[Run]:
     return waiting.filter(~Exists(delegations.AWAITED))
 
 
-def _list_answered(*, lately: bool) -> list[QuerySet[Run]]:
-    """Return the parked runs whose awaited task has ended, asks its client, or was removed; or only those of `lately`."""
+def _list_settled() -> QuerySet[Run]:
+    """Return the parked runs whose awaited task has ended, asks its client, or was removed."""
+    going = Task.objects.filter(pk=OuterRef("awaits")).exclude(state__in=TERMINAL | INTERRUPTED)
+    return Run.objects.filter(IS_PARKED, ~Exists(going), awaits__isnull=False)
+
+
+def _list_answered() -> list[QuerySet[Run]]:
+    """Return the parked runs whose awaited task has ended or asks its client, lately."""
     waiting = Run.objects.filter(IS_PARKED, awaits__isnull=False)
     if not waiting.exists():  # on most hosts
         return []
-    if lately:
-        settled = call_news.filter_settled(delegations.RECENT[1])
-        return [waiting.filter(awaits__in=tasks.values("pk")) for tasks in settled]
-    going = Task.objects.filter(pk=OuterRef("awaits")).exclude(state__in=TERMINAL | INTERRUPTED)
-    return [waiting.filter(~Exists(going))]
+    settled = call_news.filter_settled(delegations.RECENT[1])
+    return [waiting.filter(awaits__in=tasks.values("pk")) for tasks in settled]
 
 
 def _wake(due: QuerySet[Run]) -> int:

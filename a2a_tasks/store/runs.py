@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -58,6 +59,8 @@ __all__ = [
 
 #: Maximum number of runs claimed or rescued in one transaction.
 BATCH = 100
+#: The first of the locks under which limited runs are counted, one for each agent.
+COUNTING = 0x0A2A << 32
 #: Maximum numbers of waiting runs that are counted for a queue's depth, and compared for its age.
 MAX_COUNTED, MAX_AGED = 10_000, 1000
 #: The columns of a run that a death changes, and those that change when it is queued for its next attempt. That attempt
@@ -106,7 +109,7 @@ def has_more(taken: Sequence[ClaimedRun], limit: int) -> bool:
 @transaction.atomic
 def _claim_limited(wanted: WantedRuns, agent: str, limit: int, room: int) -> list[ClaimedRun]:
     """Claim runs of one agent with at most `limit` concurrent runs. One process at a time counts them."""
-    backend().lock_agent(agent)
+    backend().lock_number(COUNTING + zlib.crc32(agent.encode()), wait=True)
     running = Run.objects.filter(status=RunStatus.RUNNING, agent=agent)
     left = limit - len(running.order_by().values_list("pk")[:limit])
     only = dataclasses.replace(wanted, agents=[agent], orphans=False)

@@ -2,7 +2,7 @@
 
 Leases, not these rows, decide which process holds a run. The rows are for operators, and for one decision: a claiming
 process fails a run whose agent it does not have only if no process with this agent was seen for a while
-(`backend.postgres.CLAIM`).
+(`backend/sql/claim_runs.sql`).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ __all__ = [
     "list_runs",
     "list_hosted",
     "leave",
+    "list_awaited_queues",
     "list_living",
     "list_seen",
     "look_at",
@@ -209,9 +210,17 @@ def count_serving(named: Iterable[str], processes: Sequence[WorkerStatus]) -> di
     """
     if not float(conf.PRESENCE_SECONDS):
         return {}
-    awaited = Run.objects.filter(status=RunStatus.QUEUED).order_by().values_list("queue")
-    queues = {*named, *(queue for (queue,) in awaited.distinct())}
-    return {queue: sum(one.takes(queue) for one in processes) for queue in sorted(queues)}
+    queues = sorted({*named, *list_awaited_queues()})
+    return {queue: sum(one.takes(queue) for one in processes) for queue in queues}
+
+
+def list_awaited_queues() -> Iterator[str]:
+    """Yield the queues in which runs wait, one step along the index each."""
+    queues = Run.objects.filter(status=RunStatus.QUEUED).order_by("queue").values_list("queue")
+    found = queues.first()
+    while found:
+        yield found[0]
+        found = queues.filter(queue__gt=found[0]).first()
 
 
 def list_hosted(within: datetime.timedelta) -> dict[str, set[str]]:

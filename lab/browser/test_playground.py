@@ -98,9 +98,13 @@ async def watched(page: Page) -> AsyncIterator[list[float]]:
     yield tasks
     events = json.loads(await browser.stop_tracing())["traceEvents"]
     named = [one for one in events if one["name"] == "thread_name"]
-    main = {one["tid"] for one in named if one["args"]["name"] == "CrRendererMain"}
+    begun = next(one for one in events if one["name"] == "TracingStartedInBrowser")
+    own = {frame["processId"] for frame in begun["args"]["data"]["frames"]}
+    main = {
+        one["tid"] for one in named if one["args"]["name"] == "CrRendererMain" and one["pid"] in own
+    }
     found = (one for one in events if one["name"] == "RunTask" and one["tid"] in main)
-    tasks += [one["tdur"] / 1000 for one in found]
+    tasks += [one["tdur"] / 1000 for one in found if "tdur" in one]  # else it has not ended
 
 
 async def becomes(page: Page, state: str) -> None:

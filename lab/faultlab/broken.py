@@ -117,7 +117,7 @@ BROKEN: tuple[Broken, ...] = (
     # --- the fence
     Broken(
         "append-without-a-fence",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/append_batches.sql",
         FENCE,
         "from batch b where t.id = b.task",
         ("I7", "I2"),
@@ -125,7 +125,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "append-fenced-by-the-status-of-the-run",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/append_batches.sql",
         FENCE,
         "from batch b join a2a_tasks_run r on r.id = b.run where t.id = b.task and r.status = 'running'",
         ("I7", "I2"),
@@ -133,7 +133,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "step-without-a-fence",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/keep_steps.sql",
         "  where t.run_token = i.token and i.token <> '' order by t.id for update of t{skip}\n",
         "  order by t.id for update of t{skip}\n",
         ("I1", "I8"),
@@ -141,7 +141,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "token-is-the-name-of-the-host",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/claim_runs.sql",
         "%(mark)s || replace(gen_random_uuid()::text, '-', '') as token",
         "split_part(%(worker)s, ':', 1) as token",
         ("I7", "I9"),
@@ -150,7 +150,7 @@ BROKEN: tuple[Broken, ...] = (
     # --- leases
     Broken(
         "no-lease-before-the-first-heartbeat",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/claim_runs.sql",
         LEASE,
         "clock_timestamp() end,\n    started_at",
         ("I7",),
@@ -158,7 +158,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "endless-lease-before-the-first-heartbeat",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/claim_runs.sql",
         LEASE,
         "'infinity'::timestamptz end,\n    started_at",
         ("I9",),
@@ -166,7 +166,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "heartbeat-by-the-name-of-the-host",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/extend_leases.sql",
         BEAT,
         BY_HOST,
         ("I9",),
@@ -199,7 +199,7 @@ BROKEN: tuple[Broken, ...] = (
     # --- claiming and attempts
     Broken(
         "claim-without-a-lock",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/claim_runs.sql",
         "  order by r.{first}, r.id limit %(limit)s\n  for update of r, t skip locked\n",
         "  order by r.{first}, r.id limit %(limit)s\n",
         ("I7",),
@@ -207,7 +207,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "claim-of-two-runs-of-a-task",
-        "a2a_tasks/store/backend/fair_queue.py",
+        "a2a_tasks/store/backend/sql/_is_behind_another.sql",
         """(exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
       and e.status in ('queued', 'running'))
     or """,
@@ -217,7 +217,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "attempts-that-are-not-counted",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/claim_runs.sql",
         "attempt = r.attempt + case when d.ended then 0 else 1 end,",
         "attempt = 1,",
         ("I7",),
@@ -234,7 +234,7 @@ BROKEN: tuple[Broken, ...] = (
     # --- the log
     Broken(
         "numbers-with-gaps",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/append_batches.sql",
         "last_event = t.last_event + b.count,",
         "last_event = t.last_event + b.count + 1,",
         ("I4",),
@@ -518,7 +518,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "repetition-not-recognised",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/append_batches.sql",
         " and t.batches = coalesce(b.after, t.batches)\n",
         "\n",
         (),
@@ -526,7 +526,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "heartbeat-that-waits-for-a-locked-row",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/extend_leases.sql",
         "order by id\n  for update{skip}\n)\nupdate a2a_tasks_run r set lease_until",
         "order by id\n  for update\n)\nupdate a2a_tasks_run r set lease_until",
         ("I7",),
@@ -534,7 +534,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "orphans-of-a-busy-worker",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/claim_runs.sql",
         """    and not exists (select from a2a_tasks_worker o where o.seen_at > statement_timestamp() - make_interval(secs => %(unseen)s)
       and o.queues ? %(queue)s and o.agents ? w.agent)
 """,

@@ -124,7 +124,7 @@ BROKEN_ROWS: tuple[Broken, ...] = (
     ),
     Broken(
         "of-chats-that-begin-alike-the-oldest-goes-on",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/find_chats.sql",
         "  order by p.updated_at desc, p.id desc limit 1\n",
         "  order by p.updated_at, p.id limit 1\n",
         (),
@@ -133,7 +133,7 @@ BROKEN_ROWS: tuple[Broken, ...] = (
     ),
     Broken(
         "texts-are-quoted-in-python",
-        "a2a_tasks/store/backend/postgres.py",
+        "a2a_tasks/store/backend/sql/append_batches.sql",
         "    %(bodies)b::text[]) as e(n, i, kind, state, body) join held h on h.n = e.n\n",
         "    %(bodies)s::text[]) as e(n, i, kind, state, body) join held h on h.n = e.n\n",
         (),

@@ -11,13 +11,12 @@ SAID_ONCE = (
     "test_a_client_reads_what_one_uninterrupted_attempt_says"
 )
 STORE = "tests/integration/store"
-POSTGRES = "a2a_tasks/store/backend/postgres.py"
 
 BROKEN_WAITING: tuple[Broken, ...] = (
     # --- what an attempt leaves to the next one
     Broken(
         "death-that-keeps-what-the-park-counted",
-        POSTGRES,
+        "a2a_tasks/store/backend/sql/queue_again.sql",
         "  said = 0, parked_in = '', error = d.error,",
         "  error = d.error,",
         ("text",),
@@ -25,7 +24,7 @@ BROKEN_WAITING: tuple[Broken, ...] = (
     ),
     Broken(
         "hand-back-that-keeps-what-the-park-counted",
-        POSTGRES,
+        "a2a_tasks/store/backend/sql/hand_back.sql",
         "  said = 0, parked_in = '', attempt = r.attempt",
         "  attempt = r.attempt",
         (),
@@ -95,9 +94,9 @@ BROKEN_WAITING: tuple[Broken, ...] = (
     ),
     Broken(
         "messages-behind-others-in-the-queue",
-        POSTGRES,
-        "case when k.behind then {BEHIND} else",
-        "case when false then {BEHIND} else",
+        "a2a_tasks/store/backend/sql/_write_tasks.sql",
+        "case when k.behind then {behind} else",
+        "case when false then {behind} else",
         (),
         f"{STORE}/test_behind.py::TestTheQueue",
     ),

@@ -144,6 +144,7 @@ def list_values() -> dict[str, str]:
         "deep lists": "[" * 60 + "]" * 60,
         "too deep lists": "[" * (BODY // 2) + "]" * (BODY // 2),
         "many deep lists": _list("[" * 50 + "]" * 50, 1900),
+        "half as many deep lists": _list("[" * 50 + "]" * 50, 950),
         "unclosed": "[" * BODY,
         "empty objects": _list("{}", VALUES // 2),
         "objects": _list('{"a":1}', VALUES // 2),

@@ -44,9 +44,8 @@ LOOK, SIZES = 2_000, ((10_000, 3), (100_000, 3), *([(1_000_000, 1)] if THOROUGH 
 MOST_POWER = 1.7
 #: Seconds below which a cost is noise.
 NOISE = 0.0005
-#: A cost that seems too high is measured again so often, as long as that takes these seconds: on a busy machine a few
-#: milliseconds may cost ten times as many.
-TRIES, SURE = 10, 0.5
+#: Seconds of a cost that is not measured again.
+SURE = 0.5
 _CATEGORIES: dict[Any, Callable[[str], bool]] = {
     codes.CATEGORY_DIGIT: str.isdecimal,
     codes.CATEGORY_SPACE: str.isspace,
@@ -253,9 +252,9 @@ def _compare(
     if cost < NOISE:
         return ""
     short, long = make_text(pattern, making, size), make_text(pattern, making, longer)
-    least = min(_cost(work, short) for _ in range(3))
+    least = min(_cost(work, short) for _ in range(10))
     most = max(least, NOISE) * (longer / size) ** MOST_POWER
-    tries = max(min(TRIES, int(SURE / cost)), 1)
+    tries = min(30, int(2 * SURE / cost))  # a short time may be that of the machine
     while cost > most and (tries := tries - 1):
         cost = min(cost, _cost(work, long))
     told = f"{least:.4f} s, and {cost:.4f} s for {longer / size:.0f} times it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -55,6 +56,7 @@ from a2a_console.bulk.export import stream_export
 from a2a_console.rerun.run_again import MAX_NONCE_LENGTH, CannotRunAgain, run_again
 from a2a_console.search.bounded_rows import COUNTED
 from a2a_console.search.selection import Selection
+from a2a_console.search.stuck_tasks import MAX_COUNT
 from a2a_console.site import page_url, site
 from a2a_console.times import duration, moment
 from a2a_tasks.agents import registry
@@ -340,8 +342,12 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             self.message_user(request, note, messages.WARNING)
             return None
         across = request.POST.get("select_across") == "1"
+        selection = read_selection(request.GET) if across else Selection()
+        if selection.stuck and len(plan.keys) + plan.others >= MAX_COUNT:
+            # There may be more than are found at once: the job finds them when these are done.
+            plan = replace(plan, more=True)
         choice = bulk.Choice(
-            selection=read_selection(request.GET) if across else Selection(),
+            selection=selection,
             keys=None if across else plan.keys,
             found=len(plan.keys),
             more=plan.more,

@@ -22,7 +22,7 @@ from a2a_console.excerpts import select_start
 from a2a_console.search.bounded_rows import NEWEST, AtLeast, count_bounded
 from a2a_console.search.key_ranges import last_key
 from a2a_console.search.selection import SearchPage, Selection, page
-from a2a_console.search.stuck_tasks import find_stuck
+from a2a_console.search.stuck_tasks import MAX_COUNT, find_stuck
 from a2a_console.search.task_record import openings
 from a2a_console.staff import may_see_traces, sees_all, tenants_of
 from a2a_tasks.models import Run, Task
@@ -125,11 +125,14 @@ class TaskChangeList(NewestFirst):
         for label, wanted in TABS.items():
             number = ""
             if counts:
-                some = rows.filter(pk__in=stuck) if "stuck" in wanted else None
+                by_key = "stuck" in wanted
                 found = count_bounded(
-                    Selection(**read_filters(wanted)).of(rows) if some is None else some
+                    rows.filter(pk__in=stuck)
+                    if by_key
+                    else Selection(**read_filters(wanted)).of(rows)
                 )
-                number = f"{found:,}" + ("+" if isinstance(found, AtLeast) else "")
+                is_cut = isinstance(found, AtLeast) or (by_key and found == MAX_COUNT)
+                number = f"{found:,}" + ("+" if is_cut else "")
             chosen = {n: given[n][-1] for n in ("state", "stuck") if n in given} == wanted
             yield Tab(label, self.get_query_string(wanted, ["state", "stuck"]), number, chosen)
 

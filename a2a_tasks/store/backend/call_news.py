@@ -7,8 +7,10 @@ and not that of the calls that wait.
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
+from typing import Any
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from a2a_tasks.models import AskPolicy, Delegation, Run, RunStatus, Task
@@ -25,6 +27,7 @@ __all__ = [
     "Row",
     "filter_settled",
     "find",
+    "find_next",
     "find_portably",
 ]
 
@@ -39,6 +42,14 @@ LOOKED_AT = "looked at"
 #: Maximum number of rows of a kind.
 BATCH = 1000
 UNFINISHED = [RunStatus.QUEUED, RunStatus.RUNNING]
+#: The run of the calling turn, as long as it goes on.
+_GOING = Run.objects.filter(
+    task=OuterRef("parent"), input_number=OuterRef("input_number"), status__in=UNFINISHED
+)
+_COLUMNS = (
+    *("id", "parent_id", "input_number", "questions", "relayed"),
+    *("parent__state", "parent__is_task", "child__state", "child__is_task", "child__last_event"),
+)
 
 _ENDED, _WAITING = (
     ", ".join([f"'{TaskState(state).value}'" for state in each]) for each in (ENDED, WAITING)
@@ -98,19 +109,15 @@ def find(recent: datetime.timedelta, after: int) -> list[Row]:
     return fetch(f"with {', '.join([*tasks, _STANDING])}\n{every}", [after])
 
 
-def filter_settled(recent: datetime.timedelta | None) -> list[QuerySet[Task]]:
-    """Return the tasks that have ended, and those that ask, in the last time, or all."""
-    found = [Task.objects.filter(state__in=ENDED)]
-    found.append(Task.objects.filter(is_task=True, state__in=WAITING))
-    return [each.filter(status_at__gte=Now() - recent) for each in found] if recent else found
+def filter_settled(recent: datetime.timedelta) -> list[QuerySet[Task]]:
+    """Return the tasks that have ended, and those that ask, in the last time."""
+    lately = Task.objects.filter(status_at__gte=Now() - recent)
+    return [lately.filter(state__in=ENDED), lately.filter(is_task=True, state__in=WAITING)]
 
 
-def find_portably(recent: datetime.timedelta | None) -> list[Row]:
-    """Return the same rows on any database; without a time all there are."""
+def find_portably(recent: datetime.timedelta) -> list[Row]:
+    """Return the same rows on any database."""
     calls = Delegation.objects.filter(open=True)
-    going = Run.objects.filter(
-        task=OuterRef("parent"), input_number=OuterRef("input_number"), status__in=UNFINISHED
-    )
     ended, asks = filter_settled(recent)
     free = ~Q(parent__state__in=[*ENDED, *WAITING])
     to_relay = Q(relayed=None) & free | Q(relayed__lt=F("child__last_event"))
@@ -118,17 +125,45 @@ def find_portably(recent: datetime.timedelta | None) -> list[Row]:
         "a child has ended": calls.filter(child__in=ended),
         "a child asks its caller": calls.filter(questions=AskPolicy.RETURN, child__in=asks),
         "a child asks": calls.filter(to_relay, questions=AskPolicy.RELAY, child__in=asks),
-        "the turn has ended": calls.filter(~Exists(going), parent__in=ended),
-        "the turn asks": calls.filter(~Exists(going), parent__in=asks),
+        "the turn has ended": calls.filter(~Exists(_GOING), parent__in=ended),
+        "the turn asks": calls.filter(~Exists(_GOING), parent__in=asks),
         "a question stands": calls.filter(relayed__isnull=False).exclude(child__state__in=WAITING),
     }
-    if (
-        recent is None
-    ):  # a caller has said that it works: too many questions stand to look at each of them every second
-        overwritten = calls.filter(free, relayed__isnull=False, child__state__in=WAITING)
-        found["a question is hidden"] = overwritten
     return [
         (kind, parent, number)
         for kind, each in found.items()
         for parent, number in each.values_list("parent", "input_number")[:BATCH]
     ]
+
+
+def find_next(after: int) -> list[Row]:
+    """Return the rows of the next BATCH open calls after a key, however long ago they happened, and how far they reach."""
+    calls = Delegation.objects.filter(open=True, pk__gt=after).order_by("pk")
+    # For EXISTS the planner may read all unfinished runs.
+    calls = calls.annotate(run=Subquery(_GOING.values("pk")[:1]))
+    calls = calls.values_list(*_COLUMNS, "run", named=True)
+    found = list(calls[:BATCH])
+    rows: list[Row] = [
+        (kind, call.parent_id, call.input_number) for call in found for kind in _list_kinds(call)
+    ]
+    return rows + [(LOOKED_AT, call.id, 0) for call in found[BATCH - 1 :]]
+
+
+def _list_kinds(call: Any) -> Iterator[str]:
+    """Yield the kinds of news of one call."""
+    child, parent = call.child__state, call.parent__state
+    asks, is_relayed = child in WAITING, call.relayed is not None
+    is_free = parent not in {*ENDED, *WAITING}
+    may_stand = call.relayed < call.child__last_event if is_relayed else is_free
+    relays, is_over = call.questions == AskPolicy.RELAY, call.run is None
+    told = {
+        "a child has ended": child in ENDED,
+        "a child asks its caller": asks and call.child__is_task and not relays,
+        "a child asks": asks and call.child__is_task and relays and may_stand,
+        "a question stands": is_relayed and not asks,
+        # Its caller has said that it works: too many questions stand to look at each of them every second.
+        "a question is hidden": is_relayed and asks and is_free,
+        "the turn has ended": is_over and parent in ENDED,
+        "the turn asks": is_over and parent in WAITING and call.parent__is_task,
+    }
+    return (kind for kind, holds in told.items() if holds)

@@ -5,68 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from a2a_tasks.conversation_changes import ConversationChanged
-from a2a_tasks.store.backend.statements import fetch
+from a2a_tasks.store.backend.statements import fetch, read_sql
 from a2a_tasks.store.records import Batch
 
 __all__ = ["change_conversations"]
 
-# A change counts if its key has the version that the turn has read. A transaction that waited for a row reads its version
-# anew. Of two runs that begin one key at once, `on conflict` lets the first one win. Returns the changes that do not count.
-CHANGE_MEMORY = """
-with input as (
-  select i.n, t.context_id, i.run, i.key, i.expected, i.kind, i.value
-  from unnest(%(n)s::int[], %(task)s::bigint[], %(run)s::bigint[], %(key)b::text[], %(expected)s::bigint[],
-    %(kind)b::text[], %(value)b::bytea[]) as i(n, task, run, key, expected, kind, value)
-  join a2a_tasks_task t on t.id = i.task
-), removed as (
-  delete from a2a_tasks_conversationmemory m using input i
-  where (m.context_id, m.key, m.version) = (i.context_id, i.key, i.expected) and i.value is null returning i.n
-), changed as (
-  update a2a_tasks_conversationmemory m set version = i.run, kind = i.kind, value = i.value, updated_at = statement_timestamp()
-  from input i
-  where (m.context_id, m.key, m.version) = (i.context_id, i.key, i.expected) and i.value is not null returning i.n
-), added as (
-  insert into a2a_tasks_conversationmemory (context_id, key, version, kind, value)
-  select context_id, key, run, kind, value from input where expected = 0 and value is not null order by context_id, key
-  on conflict (context_id, key) do nothing returning context_id, key, version
-)
-select i.key from input i
-where not exists (select from removed r where r.n = i.n) and not exists (select from changed c where c.n = i.n)
-  and not exists (select from added a where (a.context_id, a.key, a.version) = (i.context_id, i.key, i.run))
-"""
-
-#: The items that are cut off go before the statement that may give their numbers to others.
-TRIM_LISTS = """
-delete from a2a_tasks_conversationitem e
-using unnest(%(task)s::bigint[], %(key)b::text[], %(kept)s::int[]) as i(task, key, kept)
-join a2a_tasks_task t on t.id = i.task join a2a_tasks_conversationlist l on l.context_id = t.context_id and l.key = i.key
-where e.list_id = l.id and e.number > i.kept returning 1
-"""
-
-CHANGE_LISTS = """
-with input as (
-  select i.n, t.context_id, i.run, i.key, i.expected, i.count, i.size
-  from unnest(%(n)s::int[], %(task)s::bigint[], %(run)s::bigint[], %(key)b::text[], %(expected)s::bigint[],
-    %(count)s::int[], %(size)s::bigint[]) as i(n, task, run, key, expected, count, size)
-  join a2a_tasks_task t on t.id = i.task
-), changed as (
-  update a2a_tasks_conversationlist l set version = i.run, count = i.count, size = i.size, updated_at = statement_timestamp()
-  from input i where (l.context_id, l.key, l.version) = (i.context_id, i.key, i.expected) returning i.n, l.id
-), added as (
-  insert into a2a_tasks_conversationlist (context_id, key, version, count, size)
-  select context_id, key, run, count, size from input where expected = 0 order by context_id, key
-  on conflict (context_id, key) do nothing returning id, context_id, key, version
-), mine as (
-  select n, id from changed
-  union all
-  select i.n, a.id from input i join added a on (a.context_id, a.key, a.version) = (i.context_id, i.key, i.run)
-), item as (
-  insert into a2a_tasks_conversationitem (list_id, number, value)
-  select m.id, e.number, e.value
-  from unnest(%(item_n)s::int[], %(numbers)s::int[], %(items)b::text[]) as e(n, number, value) join mine m on m.n = e.n
-)
-select i.key from input i where not exists (select from mine m where m.n = i.n)
-"""
+CHANGE_MEMORY = read_sql("change_memory")
+TRIM_LISTS = read_sql("trim_lists")
+CHANGE_LISTS = read_sql("change_lists")
 
 
 def change_conversations(batches: Sequence[Batch]) -> None:

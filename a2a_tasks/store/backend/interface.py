@@ -67,9 +67,6 @@ class Backend(Protocol):
     def claim_runs(self, wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         """Claim up to `limit` due runs, and give their tokens to their tasks."""
 
-    def lock_agent(self, agent: str) -> None:
-        """Lock the count of an agent's runs until the transaction ends."""
-
     def extend_leases(self, tokens: Collection[str], carrying: int) -> set[str]:
         """Extend the leases of these tokens, except of runs that another transaction has locked. Returns the tokens."""
 
@@ -113,8 +110,8 @@ class Backend(Protocol):
     def read_clock(self) -> float:
         """Return seconds since the epoch, by the clock shared by all processes."""
 
-    def find_call_news(self, recent: datetime.timedelta | None, after: int) -> list[call_news.Row]:
-        """Return what has happened to open calls in the last time, or at any time (`call_news`).
+    def find_call_news(self, recent: datetime.timedelta, after: int) -> list[call_news.Row]:
+        """Return what has happened to open calls in the last time (`call_news`).
 
         `after`: the key of the call up to which the last look has come; 0 = all.
         """

@@ -57,7 +57,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, workers
 from a2a_tasks.store.backend import call_news, fair_queue
-from a2a_tasks.store.backend.statements import READ_AFTER, empty_reopened, is_wanted
+from a2a_tasks.store.backend.statements import empty_reopened, is_wanted, read_sql
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
     REPEAT_SECONDS,
@@ -458,10 +458,6 @@ def list_artifacts(task: int) -> tuple[tuple[str, int, bool], ...]:
     )
 
 
-def lock_agent(agent: str) -> None:
-    """See `interface.Backend`."""
-
-
 def extend_leases(tokens: Collection[str], carrying: int) -> set[str]:
     """See `interface.Backend`."""
     runs = Run.objects.filter(status=RunStatus.RUNNING, token__in=tokens)
@@ -578,19 +574,15 @@ def find_other_ends(known: Mapping[int, int]) -> dict[int, int | None]:
     return {task: found.get(task) for task, end in known.items() if found.get(task) != end}
 
 
+READ_AFTER = read_sql("_read_after")
+
+
 def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[Recorded]:
     """See `interface.Backend`."""
     return _read_until(max_bytes, READ_AFTER, [task, number, limit])
 
 
-#: One page of `LogPosition`.
-READ_PAGE = f"""
-select e.number, e.kind, e.state, e.run,
-  case when length(cast(e.body as blob)) > %s then '' else e.body end
-from a2a_tasks_event e
-where e.task_id = %s and e.number > %s and {is_wanted("%s")}
-order by e.number limit %s
-"""  # noqa: S608 - constants of ours
+READ_PAGE = read_sql("read_page_sqlite", is_wanted=is_wanted("%s"))
 
 
 def read_pages(
@@ -628,7 +620,7 @@ def read_clock() -> float:
     return time.time()
 
 
-def find_call_news(recent: datetime.timedelta | None, after: int) -> list[call_news.Row]:
+def find_call_news(recent: datetime.timedelta, after: int) -> list[call_news.Row]:
     """See `interface.Backend`."""
     return call_news.find_portably(recent)
 

@@ -3,11 +3,15 @@
 Django's own cursor binds values on the client, so that PostgreSQL parses and plans these long statements every time;
 see docs/decisions/0002. Behind a pool of transactions set A2A_PREPARE=0: then each statement has a transaction with
 limits of its own (docs/decisions/0005).
+
+The statements are in the folder `sql`, one a file. A file whose name begins with an underscore is a part of others.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -22,20 +26,26 @@ from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind
 from a2a_tasks.store.backend.sessions import allow_bytes, limit_transaction
 from a2a_tasks.store.records import Batch, WantedEvents
 
-__all__ = ["LARGE", "READ_AFTER", "Bytes", "empty_reopened", "fetch", "is_wanted"]
+__all__ = ["LARGE", "Bytes", "empty_reopened", "fetch", "is_wanted", "read_sql"]
 
 
 #: Bytes of values beyond which a statement gets more time.
 LARGE = 1024 * 1024
+FOLDER = Path(__file__).parent / "sql"
+COMMENT, FIELD = re.compile(r"^--.*\n", re.MULTILINE), re.compile(r"\{(\w+)\}")
 
 
-#: The events of a task after a number. The body of a message is in a row of its own.
-READ_AFTER = """
-select e.number, e.kind, e.state, e.run, case when e.body = '' then m.body else e.body end
-from a2a_tasks_event e
-left join a2a_tasks_message m on m.task_id = e.task_id and m.number = e.number and e.body = ''
-where e.task_id = %s and e.number > %s order by e.number limit %s
-"""
+def read_sql(name: str, **fields: str) -> str:
+    """Return the statement in `sql/<name>.sql`, without its comments.
+
+    Each `{field}` in it is replaced by the value of this name, else by the file of this name.
+    """
+    text = COMMENT.sub("", (FOLDER / f"{name}.sql").read_text(encoding="utf-8")).strip()
+    return FIELD.sub(lambda found: _fill(found[1], fields), text)
+
+
+def _fill(field: str, fields: Mapping[str, str]) -> str:
+    return fields[field] if field in fields else read_sql(field, **fields)
 
 
 def is_wanted(which: str) -> str:

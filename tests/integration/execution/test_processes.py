@@ -469,7 +469,7 @@ class TestWhatIsTooLarge:
 
         async def answer_late(run: processes.ProcessRun, ask: Any) -> Any:
             """Let the other messages come, as far as they may."""
-            if ask.what == "keep" and not late:
+            if ask.name == "keep" and not late:
                 late.append(ask.number)
                 await until(lambda: run._held > processes.ROOM)
                 await asyncio.sleep(0.5)

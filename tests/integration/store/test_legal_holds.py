@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from a2a_tasks.audit import act_as
 from a2a_tasks.caller import TENANTS
-from a2a_tasks.models import AuditEntry, Event, Hold, Task
+from a2a_tasks.models import AuditEntry, Delegation, Event, Hold, Task
 from a2a_tasks.store import cancel, legal_holds
 from a2a_tasks.store.legal_holds import Held
 from a2a_tasks.store.purge import RetentionLimits, purge, survey
@@ -45,6 +45,12 @@ def swept(days: float = 1, event_days: float = 0) -> list[str]:
     done = [removed for removed in purge(limits) if removed.rows]
     assert sum(removed.tasks for removed in done) == expected.tasks
     return names()
+
+
+def called_by(parent: str, child: str, level: int) -> None:
+    caller, called = (Task.objects.get(public_id=name) for name in (parent, child))
+    about = {"name": "call", "root": caller.pk, "depth": level, "path": "[]", "open": False}
+    Delegation.objects.create(parent=caller, child=called, input_number=1, **about)
 
 
 class TestAHold:
@@ -152,3 +158,26 @@ class TestTenants:
     def test_have_a_number_of_days(self, days: float) -> None:
         with pytest.raises(ValueError, match="Days"):
             set_days("acme", days)
+
+
+class TestATree:
+    @pytest.mark.parametrize(
+        ("kind", "name", "left"),
+        [
+            (Held.TASK, "root", ["leaf", "middle", "root"]),
+            (Held.CONTEXT, "context-root", ["leaf", "middle", "root"]),
+            (Held.TASK, "middle", ["leaf", "middle"]),
+            (Held.TASK, "leaf", ["leaf"]),
+        ],
+    )
+    def test_is_held_below_the_held_task(self, kind: Held, name: str, left: list[str]) -> None:
+        for each in ("root", "middle", "leaf", "other"):
+            ended(each)
+        called_by("root", "middle", 1)
+        called_by("middle", "leaf", 2)
+        with act_as(lambda: "staff:7"):
+            hold = legal_holds.lay(kind, name, "a lawsuit")
+        assert swept() == left
+        with act_as(lambda: "staff:7"):
+            legal_holds.release(hold.pk)
+        assert swept() == []

@@ -18,7 +18,7 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import parking, runs
 from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.cancel import cancel
-from a2a_tasks.store.parking import Parking, park, wake
+from a2a_tasks.store.parking import Parking, park, wake, wake_next
 from a2a_tasks.store.records import ClaimedRun, LeaseLost
 from a2a_tasks.store.replies import reply
 from tests.support.store.world import ALICE, Pen, accepted, at_once, claim, expire, held, new
@@ -135,7 +135,7 @@ class TestWaking:
         pens["asks"].end(TaskState.INPUT_REQUIRED)
         wake()
         assert not claim()  # they have ended long ago
-        wake(lately=False)
+        assert not wake_next(0)
         claimed = {run.task_id.removeprefix("waits until it ") for run in claim()}
         assert claimed == {"ends", "asks", "gone"}
         assert not Run.objects.filter(due_at__gt=Now()).exclude(round=PARKED).exists()
@@ -196,7 +196,7 @@ class TestSeveralProcesses:
         with connection.cursor() as cursor:
             cursor.execute("analyze a2a_tasks_run")
         assert "run_parked" in parking._list_due().explain()
-        assert "run_awaiting" in parking._list_answered(lately=False)[0].explain()
+        assert "run_awaiting" in parking._list_settled().explain()
 
     @pytest.mark.django_db(transaction=True)
     def test_leave_locked_rows_alone(self) -> None:

@@ -5,20 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
+from django.utils import timezone
 
 from a2a_console.admin.tasks import task_admin
+from a2a_console.bulk import jobs
 from a2a_console.bulk.jobs import list_results, work
-from a2a_tasks.models import AuditEntry, BulkJob, Message, Task
+from a2a_console.search import stuck_tasks
+from a2a_tasks.models import AuditEntry, BulkJob, Message, Run, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.db import run_in_thread
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import add_run, make_task
+from tests.support.store.world import accepted
 
 pytestmark = pytest.mark.django_db
 
@@ -94,6 +99,23 @@ class TestThePageThatAsks:
         monkeypatch.setattr(task_admin, "COUNTED", 2)
         tasks = [make_task(f"t-{number}") for number in range(3)]
         page = asks(admin_client, "cancel_selected", *tasks, select_across="1")
+        assert "Cancel (2+ tasks)" in page.text
+        says_yes(admin_client, page, "cancel")
+        work()
+        assert not Task.objects.exclude(state=TaskState.CANCELED).exists()
+
+    def test_is_about_all_stuck_tasks_although_few_are_found_at_once(
+        self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for module in (task_admin, stuck_tasks):
+            monkeypatch.setattr(module, "MAX_COUNT", 2)
+        monkeypatch.setattr(jobs, "SLICE", 1)
+        tasks = [accepted(f"stuck-{number}").task for number in range(5)]
+        long_ago = timezone.now() - timedelta(hours=1)
+        Run.objects.filter(task__in=tasks).update(queue="crawl", due_at=long_ago)
+        query = "?stuck=no-worker"
+        some = Task.objects.filter(pk__in=tasks[-2:])
+        page = asks(admin_client, "cancel_selected", *some, query=query, select_across="1")
         assert "Cancel (2+ tasks)" in page.text
         says_yes(admin_client, page, "cancel")
         work()

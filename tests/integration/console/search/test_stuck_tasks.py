@@ -65,6 +65,16 @@ def test_each_is_found_by_its_kind(five: dict[str, int]) -> None:
     assert set(find_stuck()) == set(five.values())
 
 
+def test_many_of_one_kind_hide_no_other(
+    five: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = [waits(queue="crawl") for _ in range(6)][-1]
+    monkeypatch.setattr(stuck_tasks, "MAX_COUNT", 4)
+    for kind, task in five.items():
+        assert kind == "no-worker" or list(find_stuck(kind)) == [task], kind
+    assert {five["lost"], five["silent"], five["no-agent"], newest} == set(find_stuck())
+
+
 def test_operators_say_how_long_an_agent_may_be_silent(
     five: dict[str, int], settings: Settings
 ) -> None:

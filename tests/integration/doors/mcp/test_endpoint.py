@@ -221,3 +221,14 @@ async def test_the_library_checks_heads_of_the_new_era() -> None:
 async def test_the_door_is_closed_unless_it_is_named(settings: Any) -> None:
     settings.A2A_DOORS = ""
     assert (await ask("tools/list")).status == 404
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+async def test_a_message_of_more_values_than_the_library_reads_in_time_is_refused(
+    version: str,
+) -> None:
+    lists: list[list[int]] = [[]] * 50_000
+    arguments = {"message": lists}
+    answer = await ask("tools/call", {"name": "demo", "arguments": arguments}, version=version)
+    assert answer.status == 400
+    assert "more than 50000 values" in answer.json["error"]["message"]

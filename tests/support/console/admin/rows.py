@@ -94,7 +94,7 @@ def add_artifact(task: Task, artifact_id: str, *pieces: str, closed: bool = True
 
 def add_run(task: Task, status: RunStatus = RunStatus.QUEUED, **columns: Any) -> Run:
     """A run that answers the first message."""
-    values: dict[str, Any] = {"input_number": 1, "queue": "agents", **columns}
+    values: dict[str, Any] = {"input_number": 1, "queue": "agents", "agent": task.agent, **columns}
     if status is not RunStatus.QUEUED:
         values = {"started_at": timezone.now(), "attempt": 1, **values}
     if status is RunStatus.RUNNING:

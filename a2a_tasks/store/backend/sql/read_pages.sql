@@ -1,0 +1,14 @@
+select i.n, p.number, p.kind, p.state, p.run, p.body
+from unnest(%(n)s::int[], %(task)s::bigint[], %(number)s::int[], %(which)s::int[]) as i(n, task, number, which)
+cross join lateral (
+  select o.*, sum(octet_length(o.body)) over (order by o.number) - octet_length(o.body) as before
+  from (
+    select e.number, e.kind, e.state, e.run,
+      case when octet_length(e.body) > %(longest)s then '' else e.body end as body
+    from a2a_tasks_event e
+    where e.task_id = i.task and e.number > i.number and {is_wanted}
+    order by e.number limit %(limit)s
+  ) o
+) p
+where p.before < %(most)s
+order by i.n, p.number
