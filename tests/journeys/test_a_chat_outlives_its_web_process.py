@@ -9,6 +9,7 @@ import pytest
 
 from tests.journeys.hosts import SHARED, Host, web
 from tests.journeys.waiting import PATIENCE
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.backend("stack")
 PIECES = 40
@@ -17,7 +18,7 @@ DOOR = {**SHARED, "A2A_DOORS": "openai"}
 AGAIN = {"x-stainless-retry-count": "1"}
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", [thorough(False), True])
 async def test_its_repetition_gets_the_whole_answer_of_the_one_task(
     site: Host, tmp_path: Path, stream: bool
 ) -> None:

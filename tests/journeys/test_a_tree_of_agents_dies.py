@@ -16,23 +16,24 @@ from tests.journeys.fixtures import Ask
 from tests.journeys.hosts import QUICK, web
 from tests.journeys.waiting import eventually
 from tests.journeys.wire import Plain, plain
+from tests.support.thorough import thorough
 
 DONE, ASKS = "TASK_STATE_COMPLETED", "TASK_STATE_INPUT_REQUIRED"
 #: One process does everything, on SQLite and on PostgreSQL.
 ENVIRON = {**QUICK, "A2A_RUNS": "local", "A2A_PARK_SECONDS": "0"}
 #: The steps at which the process is killed, each at one of its passes.
 STEPS = [
-    ("call.accepting", 1),
-    ("call.accepting", 3),
+    thorough("call.accepting", 1),
+    thorough("call.accepting", 3),
     ("call.accepted", 2),
-    ("park.parked", 1),
-    ("call.relaying", 1),
-    ("call.relayed", 2),
-    ("call.answering", 1),
+    thorough("park.parked", 1),
+    thorough("call.relaying", 1),
+    thorough("call.relayed", 2),
+    thorough("call.answering", 1),
     ("call.answered", 1),
-    ("park.woken", 1),
+    thorough("park.woken", 1),
     ("call.closing", 1),
-    ("call.closed", 1),
+    thorough("call.closed", 1),
 ]
 
 

@@ -31,6 +31,7 @@ class TestCancelling:
             await trace.of("ended")
             assert (await here.get(task))["status"]["state"] == "TASK_STATE_CANCELED"
 
+    @pytest.mark.in_turn("agent", share=3)
     async def test_in_the_admin_stops_the_agent_at_once_and_ends_its_streams(
         self, site: Host, operator: Person, agent: str, tmp_path: Path
     ) -> None:

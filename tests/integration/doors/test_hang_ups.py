@@ -20,6 +20,7 @@ from a2a_tasks.protocol.values import Message, Part, Role
 from a2a_tasks.store.db import run_in_thread
 from tests.support.bindings.client import Client, Exchange
 from tests.support.bindings.puppet import Puppet
+from tests.support.thorough import examples
 
 pytestmark = [pytest.mark.django_db]
 
@@ -171,7 +172,7 @@ class TestAClientThatLeaves:
 
 
 class TestManyClients:
-    MANY = 100
+    MANY = examples(100, quick=30)
 
     async def begin(self, client: Client) -> list[Exchange]:
         """Many clients, each with a task of its own."""

@@ -20,7 +20,7 @@ from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import versions
 from a2a_tasks.store.db import run_here
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 #: This process has agents with versions that a clash of slugs and lengths does not touch.
 KEY = "k" * 32
 

@@ -19,8 +19,9 @@ from a2a_tasks.store.db import run_in_thread
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting, status_is
 from tests.support.execution.waiting import until
+from tests.support.thorough import thorough
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 DEPTH = 4
 
 
@@ -100,17 +101,23 @@ def chain(run: Callable[[Turn], Any], **attributes: Any) -> Iterator[Client]:
         yield Client(first)
 
 
-@pytest.mark.parametrize("park", [5.0, 0.0])
 @pytest.mark.parametrize(
-    ("run", "attributes", "leaves"),
+    ("run", "attributes", "leaves", "park"),
     [
-        (call_one, {}, 1),
-        (call_one, {"after_crash": "fail"}, 1),
-        (call_one_in_thread, {}, 1),
-        (call_one_in_thread, {"after_crash": "fail"}, 1),
-        (call_in_step, {}, 1),
-        (call_two, {}, 2**DEPTH),
-        (call_two_by_asyncio, {}, 2**DEPTH),
+        (call_one, {}, 1, 0.0),
+        thorough(call_one, {}, 1, 5.0),
+        (call_one, {"after_crash": "fail"}, 1, 5.0),
+        thorough(call_one, {"after_crash": "fail"}, 1, 0.0),
+        (call_one_in_thread, {}, 1, 5.0),
+        thorough(call_one_in_thread, {}, 1, 0.0),
+        (call_one_in_thread, {"after_crash": "fail"}, 1, 0.0),
+        thorough(call_one_in_thread, {"after_crash": "fail"}, 1, 5.0),
+        (call_in_step, {}, 1, 0.0),
+        thorough(call_in_step, {}, 1, 5.0),
+        (call_two, {}, 2**DEPTH, 5.0),
+        thorough(call_two, {}, 2**DEPTH, 0.0),
+        thorough(call_two_by_asyncio, {}, 2**DEPTH, 5.0),
+        (call_two_by_asyncio, {}, 2**DEPTH, 0.0),
     ],
 )
 async def test_a_chain_ends_that_is_longer_than_there_are_slots(

@@ -30,7 +30,7 @@ from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting, runner, status_is, take_away
 from tests.support.execution.waiting import until
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 ASKED_BY = "urn:a2a-host:asked-by"
 #: What agents take that are answered with a form.
 MODES = ["text/plain", "application/json"]

@@ -24,7 +24,11 @@ from tests.support.execution.waiting import until
 from tests.support.metrics import samples
 from tests.support.spans import Spans
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("local_runs")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.quick_on("sqlite"),
+    pytest.mark.usefixtures("local_runs"),
+]
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting, message_of, status_is, take_away
 from tests.support.execution.waiting import until
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 DELEGATION = "urn:a2a-host:delegation"
 OPERATION = "a2a_tasks.operations.agent_calls"
 

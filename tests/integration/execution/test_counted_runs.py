@@ -29,7 +29,7 @@ from tests.support.execution.host import (
 from tests.support.execution.waiting import until
 from tests.support.metrics import samples
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 @pytest.fixture(autouse=True)

@@ -43,7 +43,7 @@ from tests.support.execution.waiting import until
 from tests.support.store.world import claim, everything, expire, held
 from tests.support.thorough import examples
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 @pytest.fixture(autouse=True)

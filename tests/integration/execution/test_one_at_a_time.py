@@ -18,7 +18,7 @@ from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, due, hosting, runner, status_is, take_away
 from tests.support.execution.waiting import until
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 @pytest.fixture(autouse=True)

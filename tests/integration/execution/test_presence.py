@@ -29,7 +29,7 @@ from tests import ROOT
 from tests.support.execution.host import runner
 from tests.support.execution.waiting import eventually, until
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ from tests.integration.execution.outage import locked
 from tests.support.execution.waiting import until
 from tests.support.store.world import ALICE, claim, everything, expire, found, held, replayed
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 S = TaskState
 
 

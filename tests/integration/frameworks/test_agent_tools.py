@@ -26,6 +26,7 @@ from tests.support.execution.host import (
 from tests.support.execution.waiting import until
 from tests.support.frameworks import hosted, status_text, text_of
 from tests.support.model_frameworks import FRAMEWORKS, LANGGRAPH, OPENAI_AGENTS, PYDANTIC_AI
+from tests.support.thorough import thorough
 
 pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 TOOLS = {PYDANTIC_AI: pydantic_ai, OPENAI_AGENTS: openai_agents, LANGGRAPH: langgraph}
@@ -119,7 +120,7 @@ async def test_two_calls_of_one_answer_are_under_way_at_once(
     assert results == {"billing", "search"}
 
 
-@pytest.mark.parametrize("park", [5.0, 0.0])
+@pytest.mark.parametrize("park", [5.0, thorough(0.0)])
 async def test_a_call_is_not_made_again_after_its_process_has_died(
     framework: Any, model: ModelServer, settings: Any, park: float
 ) -> None:
@@ -202,6 +203,7 @@ async def test_a_model_that_repeats_ids_makes_a_call_each_time(
     assert await run_in_thread(count, "billing") == 3
 
 
+@pytest.mark.in_turn("framework", share=3)
 async def test_a_chain_of_supervisors_needs_no_slot_for_each(
     framework: Any, model: ModelServer, settings: Any
 ) -> None:

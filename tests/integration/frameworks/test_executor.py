@@ -66,6 +66,7 @@ from tests.support.execution.host import (
 from tests.support.execution.waiting import until
 from tests.support.executors import Scripted, Work
 from tests.support.frameworks import hosted, parts_of, seen, status_text
+from tests.support.thorough import examples
 
 pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
@@ -697,16 +698,18 @@ class TestOldExecutors:
 
 
 class TestPressure:
-    async def test_five_thousand_pieces_arrive_in_order(self) -> None:
+    async def test_thousands_of_pieces_arrive_in_order(self) -> None:
+        count = examples(5000, quick=1000)
+
         async def work(context: RequestContext, queue: EventQueue) -> None:
-            for n in range(5000):
-                await queue.enqueue_event(piece(f"{n} ", append=n > 0, last=n == 4999))
+            for n in range(count):
+                await queue.enqueue_event(piece(f"{n} ", append=n > 0, last=n == count - 1))
 
         with hosted(Scripted(work)) as agent:
             async with hosting():
                 task = await Client(agent).send()
         (artifact,) = map(msgspec.json.decode, task.artifacts or ())
-        assert [part["text"] for part in artifact["parts"]] == [f"{n} " for n in range(5000)]
+        assert [part["text"] for part in artifact["parts"]] == [f"{n} " for n in range(count)]
 
     async def test_an_executor_waits_for_a_host_that_waits_for_its_database(self) -> None:
         counted: list[int] = []

@@ -142,6 +142,7 @@ class TestStreaming:
         assert lines == ["working", "artifact answer: 1", *pieces, "completed"]
         assert model.counts["requests"] == 1
 
+    @pytest.mark.in_turn("streaming", share=2)
     @pytest.mark.parametrize("streaming", [True, False])
     async def test_each_answer_of_the_model_is_an_artifact(
         self, framework: ModelFramework, model: ModelServer, ledger: Ledger, *, streaming: bool
@@ -254,6 +255,7 @@ class TestApproval:
 
 
 class TestTrouble:
+    @pytest.mark.in_turn("streaming", share=2)
     @pytest.mark.parametrize("streaming", [True, False])
     async def test_it_fails_in_words_for_people_with_a_trace_for_operators(
         self, framework: ModelFramework, model: ModelServer, *, streaming: bool

@@ -15,6 +15,7 @@ from a2a_tasks.store import workers
 from a2a_tasks.store.purge import RetentionLimits, purge
 from a2a_tasks.store.workers import Beat
 from tests.support.store.world import accepted, held
+from tests.support.thorough import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -108,7 +109,7 @@ class TestAlive:
         beat("c:1", started_at=now)
         assert [told.worker.name for told in workers.list_seen() if told.replaced] == ["a:1", "b:1"]
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60, quick=15), deadline=None)
     @given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 90), st.booleans()), max_size=12))
     def test_dead_and_fresh_are_paired_as_if_each_were_compared_with_each(
         self, lives: list[tuple[int, int, bool]]
