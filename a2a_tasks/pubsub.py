@@ -307,7 +307,11 @@ class Subscriber:
             await asyncio.wait({reader}, timeout=0.1)
 
     async def follow(self, name: str) -> None:
-        """Subscribe to a channel. Returns once Redis has confirmed it, or after a moment if it does not."""
+        """Subscribe to a channel. Returns once Redis has confirmed it, or after a moment if it does not.
+
+        A task that is cancelled meanwhile is cancelled, though redis-py waits by `asyncio.wait_for`, which before
+        Python 3.12 swallows a CancelledError that comes with the result.
+        """
         self.start()
         if self._reader is None:
             return
@@ -315,10 +319,13 @@ class Subscriber:
         acknowledged = self._acknowledged.setdefault(name, asyncio.Event())
         if self._pubsub is None:
             return  # the reader subscribes to everything wanted when it connects
+        cancelled = _count_cancellations()
         async with _at_most(CONFIRM_SECONDS):
             if self._wanted[name] == 1:
                 await self._pubsub.subscribe(name)
             await acknowledged.wait()
+        if _count_cancellations() > cancelled:
+            raise asyncio.CancelledError
 
     async def unfollow(self, name: str) -> None:
         """Unsubscribe from a channel."""
@@ -391,8 +398,12 @@ class Subscriber:
 
 
 def _is_cancelled() -> bool:
+    return _count_cancellations() > 0
+
+
+def _count_cancellations() -> int:
     task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    return task.cancelling() if task else 0
 
 
 def _hint(name: str, data: str) -> Hint:

@@ -110,6 +110,22 @@ class TestBetweenProcesses:
         finally:
             await subscriber.close()
 
+    async def test_a_follower_that_is_cancelled_at_any_moment_is_cancelled(self) -> None:
+        """What redis-py sends is waited for by `asyncio.wait_for`, which may keep a cancellation to itself."""
+        subscriber = Subscriber(lambda hint: None)
+        try:
+            subscriber.start()
+            await until(lambda: subscriber._pubsub is not None)
+            for turns in range(40):
+                following = asyncio.ensure_future(subscriber.follow(pubsub.channel(100 + turns)))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                if following.cancel():
+                    with pytest.raises(asyncio.CancelledError):
+                        await following
+        finally:
+            await subscriber.close()
+
     async def test_two_followers_of_one_task_need_one_subscription_until_both_left(self) -> None:
         heard: list[Any] = []
         subscriber = Subscriber(heard.append)
