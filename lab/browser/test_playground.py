@@ -601,8 +601,8 @@ class TestALongStream:
                 await message.press_sequentially("awake?", delay=50)
                 ratios.append((await ended - began) / 1000 / alone)
                 await expect(page.locator(LAST)).to_contain_text("#4999;")
-            # A key waits for one task at the most.
-            assert max(tasks) <= 100, sorted(tasks)[-9:]
+            # A key waits for one task at the most: 29 ms if nothing else runs. A page that starves does more at once.
+            assert max(tasks) <= 200, sorted(tasks)[-9:]
         assert min(ratios) <= 2, ratios  # 1.4 on a machine that does nothing else (docs/figures.md)
         await expect(page.locator("#pg-frames")).to_contain_text("artifact text ×5000")
         assert await page.locator("#playground *").count() < 1000

@@ -15,3 +15,9 @@ SwaggerUIBundle({
     return request;
   },
 });
+
+// Swagger UI has a dark look, which it does not choose by itself.
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", follow);
+follow();
