@@ -15,7 +15,7 @@ from django.http.request import split_domain_port, validate_host
 from a2a_tasks.access.credentials import PEER, Credentials
 from a2a_tasks.agents.security import allows_anonymous
 from a2a_tasks.conf import base_url, conf
-from a2a_tasks.failpoints import failpoint
+from a2a_tasks.failpoints import ON, failpoint
 from a2a_tasks.protocol.errors import InvalidRequest, TooLarge
 
 __all__ = [
@@ -225,5 +225,6 @@ async def respond(
     if status not in {204, 304}:
         given.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": given})
-    failpoint("accept.responding")
+    if ON:
+        failpoint("accept.responding")
     await send({"type": "http.response.body", "body": body})
