@@ -70,3 +70,9 @@ def test_both_halves_of_a_keys_end_have_names(admin_client: Client) -> None:
     answer = admin_client.get("/admin/a2a_tasks/apikey/add/").content.decode()
     assert 'aria-label="Expires at, date"' in answer
     assert 'aria-label="Expires at, time"' in answer
+
+
+def test_the_tables_of_an_app_have_one_trail(admin_client: Client) -> None:
+    answer = admin_client.get("/admin/a2a_tasks/").text
+    assert answer.count('class="breadcrumbs"') == 1
+    assert ">Overview</a> &rsaquo; A2A tasks administration" in answer
