@@ -27,6 +27,8 @@ __all__ = ["Grpc", "RpcStream", "address", "channel", "fault_of"]
 assert error_details_pb2  # json_format looks the details up by their names
 #: What peers of 0.3 tell errors apart by: no word of Python, though it looks like one.
 PREFIX = re.compile(r"^\w+Error: ")
+#: A time without a fraction of a second.
+WHOLE_SECOND = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 #: Requests that are not called after their operation.
 REQUESTS = {
     "SendStreamingMessage": "SendMessageRequest",
@@ -76,9 +78,14 @@ async def address() -> str:
 
 
 def plain(value: Any) -> Any:
-    """A tree in which whole numbers are integers: in Structs all are doubles."""
+    """A tree in which whole numbers are integers (in Structs all are doubles), and times have milliseconds.
+
+    protobuf leaves out those of a whole second, which one time in a thousand is.
+    """
     if isinstance(value, float) and value.is_integer():
         return int(value)
+    if isinstance(value, str) and WHOLE_SECOND.fullmatch(value):
+        return f"{value[:-1]}.000Z"
     if isinstance(value, dict):
         return {key: plain(member) for key, member in value.items()}
     return [plain(item) for item in value] if isinstance(value, list) else value
