@@ -254,7 +254,7 @@ def _compare(
     short, long = make_text(pattern, making, size), make_text(pattern, making, longer)
     least = _least(work, short)
     most = max(least, NOISE) * (longer / size) ** MOST_POWER
-    tries = min(30, int(2 * SURE / cost))  # a short time may be that of the machine
+    tries = max(1, min(30, int(2 * SURE / cost)))  # a short time may be that of the machine
     while cost > most and (tries := tries - 1):
         cost = min(cost, _cost(work, long))
     told = f"{least:.4f} s, and {cost:.4f} s for {longer / size:.0f} times it"
