@@ -27,7 +27,8 @@ def test_the_mistake_fits_the_code(row: Broken) -> None:
     text = (ROOT / row.file).read_text()
     changed = spoilt(row, text)
     assert changed != text
-    compile(changed, row.file, "exec")
+    if row.file.endswith(".py"):
+        compile(changed, row.file, "exec")
 
 
 @pytest.mark.parametrize("row", BROKEN, ids=lambda row: row.name)
