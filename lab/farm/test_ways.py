@@ -42,7 +42,7 @@ KINDS = {
     12: FaultKind.TOO_LARGE,
     13: FaultKind.PROTOCOL,
     14: FaultKind.PROTOCOL,
-    28: FaultKind.TIMEOUT,
+    28: FaultKind.TOO_LARGE,
     29: FaultKind.TIMEOUT,
     30: FaultKind.TLS,
     31: FaultKind.TLS,
