@@ -69,6 +69,7 @@ def _find_unserved() -> Iterator[StuckTask]:
     hosted = _list_hosted()
     patience = timedelta(seconds=LOOKS * float(conf.POLL_SECONDS))
     due = Run.objects.filter(WAITS_FOR_SLOT, due_at__lte=Now() - patience)
+    left = dict.fromkeys(("no-agent", "no-worker"), MAX_COUNT)
     for queue in workers.list_awaited_queues():
         for agent in list_waiting_agents(queue):
             if queue in hosted and hosted[queue] & {agent, ""}:
@@ -79,7 +80,9 @@ def _find_unserved() -> Iterator[StuckTask]:
             )
             # The newest, as in lists: a bulk job goes down from them, and finds the next ones when they are done.
             rows = due.filter(queue=queue, agent=agent).order_by("-round", "-pk")
-            for (task,) in _read(rows):
+            found = list(_read(rows[: left[kind]]))
+            left[kind] -= len(found)
+            for (task,) in found:
                 yield StuckTask(task, kind, f"no {words}")
 
 

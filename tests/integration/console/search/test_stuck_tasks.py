@@ -75,6 +75,16 @@ def test_many_of_one_kind_hide_no_other(
     assert {five["lost"], five["silent"], five["no-agent"], newest} == set(find_stuck())
 
 
+def test_of_many_agents_without_a_worker_no_more_are_read_than_are_told(
+    five: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        waits(queue=f"crawl-{number}")
+    monkeypatch.setattr(stuck_tasks, "MAX_COUNT", 4)
+    kinds = [one.kind for one in stuck_tasks._find_unserved()]
+    assert kinds.count("no-worker") == 4
+
+
 def test_operators_say_how_long_an_agent_may_be_silent(
     five: dict[str, int], settings: Settings
 ) -> None:
