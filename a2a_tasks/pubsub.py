@@ -309,8 +309,8 @@ class Subscriber:
     async def follow(self, name: str) -> None:
         """Subscribe to a channel. Returns once Redis has confirmed it, or after a moment if it does not.
 
-        A task that is cancelled meanwhile is cancelled, though redis-py waits by `asyncio.wait_for`, which before
-        Python 3.12 swallows a CancelledError that comes with the result.
+        Raises CancelledError if the task was cancelled meanwhile, also if redis-py has swallowed it: redis-py waits by
+        `asyncio.wait_for`, which before Python 3.12 returns a result that comes at the same moment.
         """
         self.start()
         if self._reader is None:

@@ -27,7 +27,7 @@ MOST = 300
 _MODEL = re.compile(r"(?:^|/)model#\d+$")
 
 
-#: The one that a task waits for, by its state.
+#: What a task waits for, by its state.
 ASKED = {TaskState.INPUT_REQUIRED: "the client", TaskState.AUTH_REQUIRED: "credentials"}
 
 

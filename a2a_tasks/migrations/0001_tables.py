@@ -1,4 +1,4 @@
-"""The tables. A database of the migrations that these replace has them all, or is migrated by an earlier commit first."""
+"""The tables, in one migration. A database that had all migrations of `replaces` is up to date."""
 
 import django.db.models.deletion
 import django.db.models.functions.datetime
