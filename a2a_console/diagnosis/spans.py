@@ -27,7 +27,7 @@ MOST = 300
 _MODEL = re.compile(r"(?:^|/)model#\d+$")
 
 
-#: What a task waits for, by its state.
+#: The source of the answer that a task waits for, by its state.
 ASKED = {TaskState.INPUT_REQUIRED: "the client", TaskState.AUTH_REQUIRED: "credentials"}
 
 
