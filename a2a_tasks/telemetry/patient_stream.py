@@ -122,8 +122,8 @@ def replace_standard_streams() -> None:
     """Print by patient streams from now on, and let the handlers of all loggers do so. Safe to call again."""
     if sys.stderr is sys.__stderr__:
         sys.stderr = stderr
-    if sys.stdout and sys.stdout is sys.__stdout__:
-        sys.stdout = PatientStream(sys.stdout)
+    if sys.__stdout__ and sys.stdout is sys.__stdout__:
+        sys.stdout = PatientStream(sys.__stdout__)
     for each in (logging.getLogger(), *logging.Logger.manager.loggerDict.values()):
         for handler in getattr(each, "handlers", ()):
             if isinstance(handler, logging.StreamHandler) and handler.stream is sys.__stderr__:
