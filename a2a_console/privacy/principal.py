@@ -52,7 +52,7 @@ class Principal:
         return Task.objects.filter(own, self._within()).order_by("pk")
 
     def contexts(self) -> QuerySet[Context]:
-        """Return its contexts."""
+        """Return the contexts of the principal."""
         return Context.objects.filter(self._within(), owner=self.name).order_by("pk")
 
     def repeats(self) -> QuerySet[Idempotency]:
@@ -92,7 +92,7 @@ class Principal:
 
     @property
     def names(self) -> list[str]:
-        """Its names in the audit log: a Django user also appears as staff."""
+        """The names of the principal in the audit log: a Django user also appears as staff."""
         key = self.name.removeprefix(USER)
         return [self.name] if key == self.name else [self.name, staff(key)]
 

@@ -67,7 +67,7 @@ class HoldAdmin(HostWideAdmin[Hold]):
         return request.user.has_perm("a2a_tasks.change_hold")
 
     def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
-        """Lay the hold."""
+        """Write the hold."""
         row = legal_holds.lay(legal_holds.Held(obj.kind), obj.name, obj.reason)
         obj.pk, obj.by = row.pk, row.by
 
@@ -93,7 +93,7 @@ class TenantRetentionAdmin(HostWideAdmin[TenantRetention]):
         return ("tenant",) if obj else ()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Set the days."""
+        """Set the days, with an entry in the audit log."""
         retention.set_days(obj.tenant, obj.days)
         obj.pk = TenantRetention.objects.get(tenant=obj.tenant).pk
 
