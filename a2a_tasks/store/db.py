@@ -40,6 +40,7 @@ from a2a_tasks.store.backend.sessions import (
     LOCKED,
     check_connection,
     longest,
+    was_refused_at_once,
 )
 from a2a_tasks.store.writability import note_refusal
 
@@ -131,7 +132,7 @@ class _Pool(ThreadPoolExecutor):
         away = context.run(_find_no_connection)
         if away:
             self._connected.discard(this)
-        if away and self._connected:
+        if away and self._connected and was_refused_at_once():
             with contextlib.suppress(RuntimeError):  # the pool is ending
                 self.submit(self._perform, job, context, work)
                 time.sleep(CLOSED_SECONDS)

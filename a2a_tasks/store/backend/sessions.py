@@ -34,6 +34,7 @@ __all__ = [
     "is_cut_off",
     "limit_transaction",
     "longest",
+    "was_refused_at_once",
 ]
 
 logger = logging.getLogger(__name__)
@@ -54,6 +55,8 @@ PLANNING = ("enable_seqscan = off", "jit = off", "plan_cache_mode = force_generi
 SPEED = 1024 * 1024
 #: Minimum seconds after a failure to connect in which this process does not connect again.
 CLOSED_SECONDS = 0.2
+#: Seconds within which a server refuses a connection because it has none left; one that is away takes longer.
+REFUSAL_SECONDS = 1.0
 #: Seconds after which a session that was given up is no longer counted.
 FORGOTTEN_SECONDS = 600.0
 
@@ -150,6 +153,8 @@ class _Door:
 
     def __init__(self) -> None:
         self._closed_until, self._why = 0.0, ""
+        #: The last failure took no longer than a refusal.
+        self.was_quick = False
         #: A copy of the socket of each abandoned session, and the time until which it counts: a dead host never closes it.
         self._given_up: list[tuple[socket.socket, float]] = []
         self._lock = threading.Lock()
@@ -166,6 +171,7 @@ class _Door:
         except OperationalError as fault:
             now = time.monotonic()
             self._closed_until = now + max(CLOSED_SECONDS, now - begun)
+            self.was_quick = now - begun < REFUSAL_SECONDS
             self._why = str(fault)
             raise
 
@@ -193,6 +199,11 @@ class _Door:
 
 
 _door = _Door()
+
+
+def was_refused_at_once() -> bool:
+    """Return whether the server refused the last connection that failed, and did not let the process wait for it."""
+    return _door.was_quick
 
 
 def _ensure_limits() -> None:
