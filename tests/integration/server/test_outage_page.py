@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import psycopg
 import pytest
+from django.contrib.auth.models import User
 from django.db import OperationalError, ProgrammingError, connection
 from django.test import Client
+from pytest_django import Settings
+
+from a2a_tasks.models import ApiKey
 
 
 def raising(fault: Exception) -> Any:
@@ -36,3 +41,22 @@ def test_other_faults_stay_faults() -> None:
     client.cookies["sessionid"] = "a" * 32
     with raising(ProgrammingError("no such table")):
         assert client.get("/admin/").status_code == 500
+
+
+@pytest.mark.backend("stack")
+@pytest.mark.django_db(transaction=True)
+def test_a_page_does_not_wait_for_ever_for_what_somebody_has_locked(
+    settings: Settings,
+) -> None:
+    settings.A2A_DATABASE_SECONDS = 0.5
+    client = Client()
+    client.force_login(User.objects.create_superuser("root"))
+    connection.close()
+    with psycopg.connect(**connection.get_connection_params()) as other:
+        other.execute("set idle_in_transaction_session_timeout = '10s'")  # or the test would wait
+        other.execute("lock table a2a_tasks_auditentry in exclusive mode")
+        answer = client.post("/admin/a2a_tasks/apikey/add/", {"name": "one", "scopes": ""})
+    assert answer.status_code == 503
+    assert not ApiKey.objects.exists()
+    assert client.get("/admin/").status_code == 200
+    assert connection.execute_wrappers == []
