@@ -17,7 +17,6 @@ from rest_framework.response import Response
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import WRITE, RequiredRight
 from a2a_console.api.pagination import (
-    IndexedKeyPagination,
     KeyPagination,
     MomentField,
     NumberPagination,
@@ -494,7 +493,8 @@ class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
         required_right=TO_VIEW_RUNS,
         serializer_class=RunLineSerializer,
         query_serializer_class=PageQuerySerializer,
-        pagination_class=IndexedKeyPagination,
+        pagination_class=KeyPagination,
+        indexed=True,
     )
     def runs(self, request: Request, key: int) -> Response:
         """List the runs of a task, newest first."""

@@ -7,10 +7,8 @@ from typing import Any
 from csp.constants import SELF
 from csp.decorators import csp_update
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.utils.decorators import method_decorator
 from django.utils.text import Truncator
 
@@ -20,7 +18,7 @@ from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.filters import CreatedFilter, NewestAgentFilter
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
-from a2a_console.admin.widgets.staff import may_view
+from a2a_console.admin.widgets.staff import demand, may_view
 from a2a_console.site import site
 from a2a_console.times import moment
 from a2a_tasks.models import Context, Task
@@ -68,17 +66,15 @@ class ContextAdmin(ReadOnlyAdmin[Context]):
     def conversation_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the conversation in the context's tasks, to users who may view tasks."""
         context = self.get_object(request, object_id)
-        if not self.has_view_permission(request, context) or not may_view(request, Task):
-            raise PermissionDenied
-        shown = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": "Conversation",
-            "subtitle": context.public_id,
-            "original": context,
-            "conversation": conversation(context, request.GET.get("before", "")),
-        }
-        return TemplateResponse(request, "admin/a2a_tasks/context/conversation.html", shown)
+        demand(self.has_view_permission(request, context) and may_view(request, Task))
+        return self.show(
+            request,
+            "a2a_tasks/context/conversation",
+            "Conversation",
+            subtitle=context.public_id,
+            original=context,
+            conversation=conversation(context, request.GET.get("before", "")),
+        )
 
     short_id = column("context id", lambda row: Truncator(row.public_id).chars(40))
     caller = column("owner", lambda row: principals.link_of(row, row.owner))

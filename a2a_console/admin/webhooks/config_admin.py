@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
@@ -23,7 +22,7 @@ from a2a_console.admin.widgets.filters import CreatedFilter
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
 from a2a_console.diagnosis.webhooks import without_secrets
 from a2a_console.search.bounded_rows import newest
-from a2a_console.site import page_url, site
+from a2a_console.site import site
 from a2a_console.staff import within
 from a2a_console.times import moment
 from a2a_console.webhooks.configs import describe_config, redact_url
@@ -130,10 +129,7 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
     @method_decorator(require_POST)
     def enable_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then enable the webhook."""
-        if not self.has_switch_permission(request):
-            raise PermissionDenied
-        row = self.get_object(request, object_id)
-        back = page_url("a2a_push_pushconfig_change", row.pk)
+        row, back = self.read_form(request, object_id, may=self.has_switch_permission(request))
         if not is_confirmed(request):
             text = "It is notified of new events from now on. Failed deliveries stay failed until they are sent again."
             title = "Enable the webhook?"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
@@ -41,6 +41,8 @@ from a2a_push.store.retries import is_switched_off
 
 __all__ = ["DeliveryAdmin"]
 
+Asks = Callable[[list[Delivery], str], Question]
+Acts = Callable[[HttpRequest, list[Delivery]], None]
 #: The largest number of deliveries that one action sends again.
 AT_ONCE = 1_000
 #: The largest number of attempts on the page of a delivery.
@@ -181,12 +183,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     ) -> HttpResponse | None:
         """Ask for confirmation, then send the newest AT_ONCE of the settled deliveries again."""
         settled = queryset.exclude(status=DeliveryStatus.PENDING).filter(config__isnull=False)
-        rows = list(settled.order_by("-pk")[: AT_ONCE + 1])
-        if rows and not is_confirmed(request):
-            return ask(self, request, _replay_question(rows, request.get_full_path()))
-        self._replay(request, rows[:AT_ONCE])
-        self._tell_more(request, rows)
-        return None
+        return self._act_on_selected(request, settled, _replay_question, self._replay)
 
     @admin.action(description="Try selected deliveries now", permissions=["send"])
     def retry_selected(
@@ -194,36 +191,38 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     ) -> HttpResponse | None:
         """Ask for confirmation, then try the newest AT_ONCE of the pending deliveries now."""
         pending = queryset.filter(status=DeliveryStatus.PENDING)
-        rows = list(pending.order_by("-pk")[: AT_ONCE + 1])
+        return self._act_on_selected(request, pending, _retry_question, self._retry)
+
+    def _act_on_selected(
+        self, request: HttpRequest, chosen: QuerySet[Delivery], question: Asks, act: Acts
+    ) -> HttpResponse | None:
+        rows = list(chosen.order_by("-pk")[: AT_ONCE + 1])
         if rows and not is_confirmed(request):
-            return ask(self, request, _retry_question(rows, request.get_full_path()))
-        self._retry(request, rows[:AT_ONCE])
-        self._tell_more(request, rows)
+            return ask(self, request, question(rows, request.get_full_path()))
+        act(request, rows[:AT_ONCE])
+        if len(rows) > AT_ONCE:
+            note = f"Only {AT_ONCE} are sent at once; there are more among the selected ones."
+            self.message_user(request, note, messages.WARNING)
         return None
 
     @method_decorator(require_POST)
     def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then send the delivery again."""
-        row, back = self._read_form(request, object_id)
-        if not is_confirmed(request):
-            return ask(self, request, _replay_question([row], back))
-        self._replay(request, [row])
-        return HttpResponseRedirect(back)
+        return self._act_on_one(request, object_id, _replay_question, self._replay)
 
     @method_decorator(require_POST)
     def retry_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then try the delivery now."""
-        row, back = self._read_form(request, object_id)
-        if not is_confirmed(request):
-            return ask(self, request, _retry_question([row], back))
-        self._retry(request, [row])
-        return HttpResponseRedirect(back)
+        return self._act_on_one(request, object_id, _retry_question, self._retry)
 
-    def _read_form(self, request: HttpRequest, object_id: str) -> tuple[Delivery, str]:
-        if not self.has_send_permission(request):
-            raise PermissionDenied
-        row = self.get_object(request, object_id)
-        return row, page_url("a2a_push_delivery_change", row.pk)
+    def _act_on_one(
+        self, request: HttpRequest, object_id: str, question: Asks, act: Acts
+    ) -> HttpResponse:
+        row, back = self.read_form(request, object_id, may=self.has_send_permission(request))
+        if not is_confirmed(request):
+            return ask(self, request, question([row], back))
+        act(request, [row])
+        return HttpResponseRedirect(back)
 
     def _replay(self, request: HttpRequest, rows: list[Delivery]) -> None:
         count = replay([row.pk for row in rows])
@@ -250,11 +249,6 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
             self.message_user(request, f"{did}: {done}.", messages.SUCCESS)
         if left or not done:
             self.message_user(request, f"{left_out}: {left}.", messages.WARNING)
-
-    def _tell_more(self, request: HttpRequest, rows: list[Delivery]) -> None:
-        if len(rows) > AT_ONCE:
-            note = f"Only {AT_ONCE} are sent at once; there are more among the selected ones."
-            self.message_user(request, note, messages.WARNING)
 
 
 def _replay_question(rows: list[Delivery], back: str) -> Question:

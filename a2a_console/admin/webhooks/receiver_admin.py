@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
@@ -27,7 +26,7 @@ from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
 from a2a_console.admin.widgets.staff import may_view
 from a2a_console.search.bounded_rows import count_bounded, newest
-from a2a_console.site import page_url, site
+from a2a_console.site import site
 from a2a_console.times import moment, took
 from a2a_console.webhooks.receiver_health import describe_health
 from a2a_push.models import Attempt, Delivery, DeliveryStatus, Receiver
@@ -138,7 +137,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     @method_decorator(require_POST)
     def disable_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then disable the receiver, with a reason for later readers."""
-        row, back = self._read_form(request, object_id, may=self.has_switch_permission(request))
+        row, back = self.read_form(request, object_id, may=self.has_switch_permission(request))
         if not is_confirmed(request):
             question = Question(
                 title="Disable the receiver?",
@@ -161,7 +160,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     @method_decorator(require_POST)
     def enable_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then enable the receiver."""
-        row, back = self._read_form(request, object_id, may=self.has_switch_permission(request))
+        row, back = self.read_form(request, object_id, may=self.has_switch_permission(request))
         if not is_confirmed(request):
             question = Question(
                 title="Enable the receiver?",
@@ -181,7 +180,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     @method_decorator(require_POST)
     def test_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Send a test event, and say what was answered."""
-        row, back = self._read_form(request, object_id, may=self.has_switch_permission(request))
+        row, back = self.read_form(request, object_id, may=self.has_switch_permission(request))
         outcome = send_sample(row)
         if outcome is None:
             note = "No webhook leads here any more, so there is nothing to sign a test event for."
@@ -199,7 +198,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     @method_decorator(require_POST)
     def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then send the deliveries to the receiver again that were created in a span."""
-        row, back = self._read_form(request, object_id, may=_may_replay(request))
+        row, back = self.read_form(request, object_id, may=_may_replay(request))
         form = SpanForm(request.POST)
         if not form.is_valid():
             for text in form.wrong():
@@ -224,14 +223,6 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         level = messages.SUCCESS if done else messages.WARNING
         self.message_user(request, f"Will be sent again: {done}.", level)
         return HttpResponseRedirect(back)
-
-    def _read_form(
-        self, request: HttpRequest, object_id: str, *, may: bool
-    ) -> tuple[Receiver, str]:
-        if not may:
-            raise PermissionDenied
-        row = self.get_object(request, object_id)
-        return row, page_url("a2a_push_receiver_change", row.pk)
 
 
 def _count(row: Receiver, status: DeliveryStatus) -> str:

@@ -10,7 +10,8 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 
 from a2a_console.admin.widgets.paging import NewestFirst
-from a2a_console.admin.widgets.staff import TenantAdmin
+from a2a_console.admin.widgets.staff import TenantAdmin, demand, refuse
+from a2a_console.site import page_url
 
 __all__ = ["ReadOnlyAdmin", "badge"]
 
@@ -34,17 +35,15 @@ class ReadOnlyAdmin(TenantAdmin[_M]):
     #: True: the list and the page of a row show changes as they come (`live.html`).
     follows = False
 
-    def has_add_permission(self, request: HttpRequest, *_: Any) -> bool:
-        """Refuse: the protocol creates rows."""
-        return False
+    #: The protocol creates rows, events change them, and only retention deletes them.
+    has_add_permission = has_change_permission = has_delete_permission = refuse
 
-    def has_change_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
-        """Refuse: a row is derived from its events."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
-        """Refuse: only retention deletes rows."""
-        return False
+    def read_form(self, request: HttpRequest, object_id: str, *, may: bool) -> tuple[_M, str]:
+        """Return the row that a posted form is about, and the URL of its page. Raises PermissionDenied, Http404."""
+        demand(may)
+        row = self.get_object(request, object_id)
+        name = f"{self.opts.app_label}_{self.opts.model_name}_change"
+        return row, page_url(name, row.pk)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[NewestFirst]:
         """Return the changelist with a fixed order."""
