@@ -22,7 +22,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.operations.handler import OperationTable
-from a2a_tasks.operations.origin import origin_of
+from a2a_tasks.operations.reads import origin_of
 from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.detection import DetectionInput, task_id_of
 from a2a_tasks.protocol.dialects import CompatOptions, Dialect, dialects
