@@ -7,11 +7,9 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.core.signals import setting_changed
-from django.dispatch import receiver
-
 from a2a_tasks.agents import Agent
 from a2a_tasks.agents.cards import card_of, url_of
+from a2a_tasks.conf import of_settings
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol.dialects import DIALECTS, cards
 from a2a_tasks.protocol.errors import (
@@ -33,6 +31,7 @@ FORMS: Mapping[str, tuple[Callable[[Mapping[str, Any], str], Mapping[str, Any]],
 }
 
 
+@of_settings
 @functools.lru_cache(maxsize=1024)
 def make_card(agent: Agent, base_url: str, form: str, seal: Seal) -> Mapping[str, Any]:
     """Return the card in one of `FORMS`, as a host with that base URL (without a trailing slash) serves it."""
@@ -58,8 +57,3 @@ async def get_extended_agent_card(
     if card is None:
         raise ExtendedAgentCardNotConfigured
     return card
-
-
-@receiver(setting_changed)
-def _forget(**_: Any) -> None:
-    make_card.cache_clear()

@@ -17,7 +17,7 @@ from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.columns import column, cut
 from a2a_console.admin.widgets.filters import ChoiceFilter, CreatedFilter, NewestAgentFilter
 from a2a_console.admin.widgets.paging import NewestFirst
-from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, Rows, badge
 from a2a_console.admin.widgets.staff import demand
 from a2a_console.search.bounded_rows import newest
 from a2a_console.site import site
@@ -28,8 +28,6 @@ from a2a_tasks.models import AuditEntry
 from a2a_tasks.store import audit
 
 __all__ = ["AuditEntryAdmin"]
-
-Rows = QuerySet[Any]
 
 
 class ActionFilter(ChoiceFilter):
@@ -127,16 +125,12 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
         """Return the actor."""
         return row.actor
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
-    ) -> tuple[QuerySet[AuditEntry], bool]:
+    def search(self, request: HttpRequest, rows: Rows, wanted: str) -> Rows:
         """Find by exact object, which has an index, else by exact actor."""
-        wanted = search_term.strip()
-        if not wanted or "\0" in wanted:
-            return queryset, False
-        if queryset.filter(object=wanted).exists():
-            return queryset.filter(object=wanted), False
-        return newest(queryset).filter(actor=wanted), False
+        if "\0" in wanted:
+            return rows
+        found = rows.filter(object=wanted)
+        return found if found.exists() else newest(rows).filter(actor=wanted)
 
     created = column("when", lambda row: moment(row.created_at))
     who = column("actor", lambda row: principals.link_of(row, row.actor))

@@ -52,15 +52,11 @@ class WorkerAdmin(HostWideAdmin[Worker]):
             **(extra_context or {}),
         )
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
+    def read_page(self, request: HttpRequest, row: Worker) -> dict[str, Any]:
         """Show the runs of the process below the fields, to users who may view runs."""
-        row: Worker = context["original"]
         shows = may_view(request, Run)
         runs = list(workers.list_runs(row.name)[: HELD + 1]) if shows else []
-        context.update(held=runs[:HELD], more=len(runs) > HELD, shows=shows)
-        return super().render_change_form(request, context, *args, **kwargs)
+        return {"held": runs[:HELD], "more": len(runs) > HELD, "shows": shows}
 
     state = column("state", lambda row: badge(_read_seen(row).state))
     queue_names = column("queues", lambda row: ", ".join(row.queues))

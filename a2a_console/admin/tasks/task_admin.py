@@ -48,7 +48,7 @@ from a2a_console.admin.widgets.columns import ago, column, cut
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.formatting import escape_name
 from a2a_console.admin.widgets.inert import part_of, send_file
-from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, Rows, badge
 from a2a_console.admin.widgets.staff import demand
 from a2a_console.bulk import actions as bulk
 from a2a_console.bulk import jobs
@@ -105,13 +105,9 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         rows = super().get_queryset(request).select_related("context")
         return rows.defer(*LONG_COLUMNS)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Task], search_term: str
-    ) -> tuple[QuerySet[Task], bool]:
+    def search(self, request: HttpRequest, rows: Rows, wanted: str) -> Rows:
         """Find by id or by the first message (`Selection.search`)."""
-        wanted = search_term.strip()
-        found = Selection(search=wanted).of(queryset) if wanted else queryset
-        return found, False
+        return Selection(search=wanted).of(rows)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -27,7 +27,7 @@ from a2a_console.admin.widgets.columns import ago, column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.filters import CreatedFilter
 from a2a_console.admin.widgets.formatting import format_body
-from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, Rows, badge
 from a2a_console.diagnosis.deliveries import last_attempt, reason_of, wait_of, with_company
 from a2a_console.diagnosis.delivery_waits import Why
 from a2a_console.excerpts import select_start, size
@@ -84,22 +84,16 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         """Return the deliveries without bodies and secrets."""
         return with_company(super().get_queryset(request))
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Delivery], search_term: str
-    ) -> tuple[QuerySet[Delivery], bool]:
+    def search(self, request: HttpRequest, rows: Rows, wanted: str) -> Rows:
         """Find by exact id, with a query for each kind of id: an OR across a join has no index."""
-        wanted = search_term.strip()
-        if not wanted:
-            return queryset, False
         # The database would refuse a number that is longer than any key.
         if wanted.isascii() and wanted.isdigit() and len(wanted) < 19:  # noqa: PLR2004
-            return queryset.filter(pk=int(wanted)), False
+            return rows.filter(pk=int(wanted))
         mine = within(Delivery.objects.all(), request.user, self.tenant_lookup)
         if mine.filter(webhook_id=wanted).exists():
-            return queryset.filter(webhook_id=wanted), False
+            return rows.filter(webhook_id=wanted)
         tasks = mine.filter(task__public_id=wanted).order_by("task").distinct()
-        keys = list(tasks.values_list("task", flat=True)[:TASKS])
-        return queryset.filter(task_id__in=keys), False
+        return rows.filter(task_id__in=list(tasks.values_list("task", flat=True)[:TASKS]))
 
     # -- columns and fields
 
@@ -153,23 +147,20 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
 
     # -- the page
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
+    def read_page(self, request: HttpRequest, row: Delivery) -> dict[str, Any]:
         """Show the body and the attempts below the fields."""
-        row: Delivery = context["original"]
         found = Delivery.objects.annotate(whole=whole())
         head, length = found.values_list(select_start("whole"), size("whole")).get(pk=row.pk)
         newest = list(row.tries.order_by("-pk")[:ATTEMPTS])
         may = self.has_send_permission(request)
-        context.update(
-            body=format_body(head, length),
-            tries=newest[::-1],
-            most=ATTEMPTS,
-            may_retry=may and row.status == DeliveryStatus.PENDING,
-            may_replay=may and row.status != DeliveryStatus.PENDING and row.config_id is not None,
-        )
-        return super().render_change_form(request, context, *args, **kwargs)
+        pending = row.status == DeliveryStatus.PENDING
+        return {
+            "body": format_body(head, length),
+            "tries": newest[::-1],
+            "most": ATTEMPTS,
+            "may_retry": may and pending,
+            "may_replay": may and not pending and row.config_id is not None,
+        }
 
     # -- retry and replay
 

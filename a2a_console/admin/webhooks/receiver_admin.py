@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.decorators import method_decorator
@@ -23,7 +22,7 @@ from a2a_console.admin.webhooks.sent_notifications import newest_deliveries
 from a2a_console.admin.webhooks.span import SpanForm
 from a2a_console.admin.widgets.columns import ago, column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
-from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, Rows, badge
 from a2a_console.admin.widgets.staff import may_view
 from a2a_console.search.bounded_rows import count_bounded, newest
 from a2a_console.site import site
@@ -68,12 +67,10 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     follows = True
     change_form_template = "admin/a2a_push/receiver/page.html"
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Receiver], search_term: str
-    ) -> tuple[QuerySet[Receiver], bool]:
+    def search(self, request: HttpRequest, rows: Rows, wanted: str) -> Rows:
         """Find by a piece of the address."""
-        wanted = search_term.strip().partition("?")[0]
-        return (newest(queryset).filter(address__contains=wanted) if wanted else queryset), False
+        address = wanted.partition("?")[0]
+        return newest(rows).filter(address__contains=address) if address else rows
 
     # -- columns and fields
 
@@ -108,25 +105,21 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
 
     # -- the page
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
+    def read_page(self, request: HttpRequest, row: Receiver) -> dict[str, Any]:
         """Show the newest deliveries and the form of a replay below the fields."""
-        row: Receiver = context["original"]
         may, off = self.has_switch_permission(request), row.disabled_at is not None
         well = row.probe_at is None and row.paused_until is None
-        context.update(
-            deliveries=newest_deliveries(request, receiver=row.pk),
-            standing=describe_breaker(row),
-            chart=draw_deliveries(row) if may_view(request, Delivery) else None,
-            attempts=read_attempts(row) if may_view(request, Attempt) else None,
-            may_test=may,
-            may_disable=may and not is_switched_off(row),
-            may_enable=may and (off or not well),
-            span=SpanForm() if _may_replay(request) else None,
-            zone=timezone.get_current_timezone_name(),
-        )
-        return super().render_change_form(request, context, *args, **kwargs)
+        return {
+            "deliveries": newest_deliveries(request, receiver=row.pk),
+            "standing": describe_breaker(row),
+            "chart": draw_deliveries(row) if may_view(request, Delivery) else None,
+            "attempts": read_attempts(row) if may_view(request, Attempt) else None,
+            "may_test": may,
+            "may_disable": may and not is_switched_off(row),
+            "may_enable": may and (off or not well),
+            "span": SpanForm() if _may_replay(request) else None,
+            "zone": timezone.get_current_timezone_name(),
+        }
 
     # -- enable and disable
 

@@ -9,7 +9,7 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
@@ -71,6 +71,18 @@ class _WithViews(_ModelAdmin[_M]):
             view = self.admin_site.admin_view(getattr(self, f"{name}_view"))
             found.insert(0, path(where, view, name=f"{model}_{name}"))
         return found
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the page of a row with what `read_page` adds."""
+        if context.get("original") is not None:
+            context.update(self.read_page(request, context["original"]))
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def read_page(self, request: HttpRequest, row: _M) -> dict[str, Any]:
+        """Return what the page of a row shows beside its fields."""
+        return {}
 
     def show(
         self, request: HttpRequest, template: str, title: str, **shown: Any
