@@ -174,7 +174,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     ) -> HttpResponse | None:
         """Ask for confirmation, then send the newest AT_ONCE of the settled deliveries again."""
         settled = queryset.exclude(status=DeliveryStatus.PENDING).filter(config__isnull=False)
-        return self._act_on_selected(request, settled, _replay_question, self._replay)
+        return self._act_on_selection(request, settled, _replay_question, self._replay)
 
     @admin.action(description="Try selected deliveries now", permissions=["send"])
     def retry_selected(
@@ -182,9 +182,9 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     ) -> HttpResponse | None:
         """Ask for confirmation, then try the newest AT_ONCE of the pending deliveries now."""
         pending = queryset.filter(status=DeliveryStatus.PENDING)
-        return self._act_on_selected(request, pending, _retry_question, self._retry)
+        return self._act_on_selection(request, pending, _retry_question, self._retry)
 
-    def _act_on_selected(
+    def _act_on_selection(
         self, request: HttpRequest, chosen: QuerySet[Delivery], question: Asks, act: Acts
     ) -> HttpResponse | None:
         rows = list(chosen.order_by("-pk")[: AT_ONCE + 1])
