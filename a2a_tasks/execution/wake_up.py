@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["install"]
 
 logger = logging.getLogger(__name__)
-#: Minimum seconds between two wake-ups.
+#: Seconds to the next wake-up if there were hints during the last one.
 MIN_INTERVAL_SECONDS = 0.01
 _outage = ThrottledLogger(logger, "a wake-up of workers was not taken")
 
@@ -57,7 +57,8 @@ class _WakeUps:
             self._has_due.wait()
             self._has_due.clear()
             self.publish()
-            time.sleep(MIN_INTERVAL_SECONDS)
+            if self._has_due.is_set():
+                time.sleep(MIN_INTERVAL_SECONDS)
 
     def publish(self) -> None:
         """Publish the noted queues; returns when they are published, by this thread or another."""

@@ -43,7 +43,28 @@ def broker(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Broker:
     return found
 
 
+class Notice(threading.Event):
+    """An event that counts how often it is waited for."""
+
+    waits = 0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waits += 1
+        return super().wait(timeout)
+
+
 class TestWakeUp:
+    def test_one_after_another_wait_for_nothing(
+        self, broker: Broker, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(wake_up, "MIN_INTERVAL_SECONDS", 3600)
+        broker.go.set()
+        one = wake_up._WakeUps()
+        notice = one._has_due = Notice()
+        for number in range(1, 4):
+            one.on_hint(pubsub.RunQueued("agents"))
+            eventually(lambda: notice.waits > len(broker.rings) == number)  # noqa: B023 - called here
+
     def test_it_rings_once_for_many(self, broker: Broker) -> None:
         one = wake_up._WakeUps()
         one.on_hint(pubsub.RunQueued("agents"))
