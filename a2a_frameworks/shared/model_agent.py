@@ -32,9 +32,11 @@ class ModelAgent(FrameworkAgent, abstract=True):
 
     def find_fault(self, hosted: Any) -> str:
         """Return why the object cannot be hosted; empty = it can."""
-        rows = [row for row in FRAMEWORKS if row.package == self.framework]
-        if (fault := super().find_fault(hosted)) or all(row.makes(hosted) for row in rows):
+        if fault := super().find_fault(hosted):
             return fault
+        rows = [row for row in FRAMEWORKS if row.package == self.framework]
+        if all(row.makes(hosted) for row in rows):
+            return ""
         return f"is a {type(hosted).__name__}, not {self.wanted}"
 
     async def run(self, turn: Turn) -> AsyncIterator[Emission]:
