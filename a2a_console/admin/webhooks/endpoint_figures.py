@@ -48,7 +48,7 @@ class AttemptFigures:
 
 def describe_breaker(row: Receiver) -> str:
     """Return the state of the receiver in a sentence."""
-    health = describe_health(row, timezone.now())
+    health = describe_health(row)
     about = {
         "why": health.why or "without a reason",
         "failures": read(row).in_a_row,

@@ -80,9 +80,9 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         shown = format_html('<span title="{}">{}</span>', row.address[:500], row.address[:80])
         return format_html('{}<br><span class="a2a-quiet">{}</span>', shown, row.tenant)
 
-    health_badge = column("breaker", lambda row: badge(describe_health(row, timezone.now()).word))
-    why = column("reason", lambda row: describe_health(row, timezone.now()).why)
-    until = column("until", lambda row: moment(describe_health(row, timezone.now()).until))
+    health_badge = column("breaker", lambda row: badge(describe_health(row).word))
+    why = column("reason", lambda row: describe_health(row).why)
+    until = column("until", lambda row: moment(describe_health(row).until))
     in_a_row = column("failures since the last success", lambda row: str(read(row).in_a_row))
     openings = column("times the breaker opened", lambda row: str(read(row).openings))
     success = column("last success", lambda row: moment(row.last_success_at) or "never")
