@@ -29,13 +29,7 @@ from a2a_console.api.pagination import (
 )
 from a2a_console.api.runs import TO_VIEW_RUNS, RunLineSerializer, select_runs
 from a2a_console.api.schema import extend_schema
-from a2a_console.api.stored import (
-    AS_STORED,
-    StoredField,
-    make_linker,
-    parse_stored,
-    select_stored,
-)
+from a2a_console.api.stored import AS_STORED, StoredField, make_linker, parse_stored, select_stored
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.diagnosis.call_tree import CalledTask, read_tree
 from a2a_console.diagnosis.reasons import Needs, Reason, diagnose

@@ -15,11 +15,7 @@ from a2a_tasks.bindings.http import ClientGone, Headers, Request, Send, respond
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.handler import OperationTable
 from a2a_tasks.protocol.binding import Binding
-from a2a_tasks.protocol.errors import (
-    A2AError,
-    MethodNotAllowed,
-    TaskNotCancelable,
-)
+from a2a_tasks.protocol.errors import A2AError, MethodNotAllowed, TaskNotCancelable
 from a2a_tasks.protocol.jsontext import on_one_line, write
 from a2a_tasks.protocol.requests import CancelTaskRequest, GetTaskRequest
 from a2a_tasks.protocol.sse import KEEP_ALIVE

@@ -13,12 +13,7 @@ from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.context import ServerCallContext
 from a2a.server.events import EventQueue
 
-from a2a_frameworks.executor.values import (
-    ExecutorEventReader,
-    make_request,
-    make_task,
-    sdk,
-)
+from a2a_frameworks.executor.values import ExecutorEventReader, make_request, make_task, sdk
 from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.agents.emission import Emission
 from a2a_tasks.caller import Caller

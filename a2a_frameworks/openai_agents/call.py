@@ -6,13 +6,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import openai
-from agents import (
-    Agent,
-    AgentOutputSchema,
-    AgentOutputSchemaBase,
-    RunResult,
-    RunState,
-)
+from agents import Agent, AgentOutputSchema, AgentOutputSchemaBase, RunResult, RunState
 from agents.exceptions import (
     InputGuardrailTripwireTriggered,
     MaxTurnsExceeded,

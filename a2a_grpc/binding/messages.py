@@ -21,11 +21,7 @@ from a2a_tasks.protocol.dialects.v03_rest import V03Rest
 from a2a_tasks.protocol.dialects.v10 import V10
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.lifecycle import Recorded
-from a2a_tasks.protocol.requests import (
-    CancelTaskRequest,
-    GetTaskRequest,
-    SubscribeToTaskRequest,
-)
+from a2a_tasks.protocol.requests import CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest
 from a2a_tasks.protocol.values import Message, Raw, Task, TaskPage
 
 __all__ = ["form"]

@@ -36,12 +36,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from a2a_console.admin.tasks import raw_json, task_page, timeline
-from a2a_console.admin.tasks.task_filters import (
-    OFFERED,
-    UnknownFilter,
-    read_selection,
-    split_line,
-)
+from a2a_console.admin.tasks.task_filters import OFFERED, UnknownFilter, read_selection, split_line
 from a2a_console.admin.tasks.task_list import COLUMNS, TaskChangeList, find_neighbours
 from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.columns import ago, column, cut
