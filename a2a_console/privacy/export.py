@@ -177,28 +177,11 @@ KEPT: Mapping[str, Callable[[Collection[int]], Iterable[Document]]] = {
 }
 #: The exported columns of a report of usage.
 USAGE = (
-    "at",
-    "task_id",
-    "context_id",
-    "tenant",
-    "agent",
-    "model",
-    "requests",
-    "input_tokens",
-    "output_tokens",
-    "cached_tokens",
-    "cache_write_tokens",
-    "cost",
-    "currency",
+    *("at", "task_id", "context_id", "tenant", "agent", "model", "requests", "input_tokens"),
+    *("output_tokens", "cached_tokens", "cache_write_tokens", "cost", "currency"),
 )
 #: The exported columns of an API key.
 KEY = (
-    "prefix",
-    "name",
-    "tenant",
-    "scopes",
-    "created_at",
-    "expires_at",
-    "revoked_at",
-    "last_used_at",
+    *("prefix", "name", "tenant", "scopes"),
+    *("created_at", "expires_at", "revoked_at", "last_used_at"),
 )

@@ -96,7 +96,7 @@ class BudgetAdmin(HostWideAdmin[Budget]):
 class BudgetUseAdmin(HostWideAdmin[BudgetUse]):
     """The list of sums, and the decision about one. Only the host writes them."""
 
-    list_display = (*("budget", "whose", "since", "used_of", "more", "asked_at", "refused"),)
+    list_display = ("budget", "whose", "since", "used_of", "more", "asked_at", "refused")
     list_filter = (BudgetFilter, ("asked_at", admin.EmptyFieldListFilter), "refused")
     list_select_related = ("budget",)
     search_fields = ("subject",)
@@ -105,15 +105,7 @@ class BudgetUseAdmin(HostWideAdmin[BudgetUse]):
     paginator = BoundedPaginator
     show_full_result_count = False
     actions = None
-    fields = readonly_fields = (
-        "budget",
-        "whose",
-        "since",
-        "used_of",
-        "more",
-        "asked_at",
-        "refused",
-    )
+    fields = readonly_fields = list_display
     change_form_template = "admin/a2a_tasks/budgetuse/page.html"
     own_views = ("<int:object_id>/decide/",)
     whose = column("of", lambda row: row.subject or "all together")

@@ -37,14 +37,8 @@ class RunAdmin(ReadOnlyAdmin[Run]):
     """The list and the page of runs."""
 
     list_display = (
-        "number",
-        "status_badge",
-        "task_link",
-        "attempt",
-        "queue",
-        "worker",
-        "created",
-        "lasted",
+        *("number", "status_badge", "task_link", "attempt"),
+        *("queue", "worker", "created", "lasted"),
     )
     list_filter = (RunStatusFilter, CreatedFilter)
     list_select_related = ("task",)
