@@ -33,13 +33,7 @@ from a2a_tasks.telemetry import log_context
 from a2a_tasks.telemetry.log_context import LogContext
 from a2a_tasks.telemetry.observed_request import ObservedRequest
 
-__all__ = [
-    "Detect",
-    "RequestContext",
-    "load_dialect",
-    "present",
-    "switches",
-]
+__all__ = ["Detect", "RequestContext", "load_dialect", "present", "switches"]
 
 #: `detection.by_call` or `by_route`.
 Detect = Callable[[Mount, DetectionInput, CompatOptions], str | None]

@@ -16,12 +16,7 @@ from a2a_console.webhooks.receiver_health import Word, describe_health
 from a2a_push.models import Attempt, Delivery, Receiver
 from a2a_push.store.receivers import read
 
-__all__ = [
-    "AttemptFigures",
-    "describe_breaker",
-    "draw_deliveries",
-    "read_attempts",
-]
+__all__ = ["AttemptFigures", "describe_breaker", "draw_deliveries", "read_attempts"]
 
 #: The numbers of newest deliveries whose attempts are read, of attempts of which figures are made, and of those shown.
 DELIVERIES, SAMPLE, SHOWN = 100, 200, 15
