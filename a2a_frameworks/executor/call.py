@@ -182,7 +182,9 @@ class ExecutorCall:
 
 def _make_context(turn: Turn, call: ServerCallContext, **about: Any) -> RequestContext:
     """Return the context for a method of an executor."""
-    return RequestContext(call, task_id=turn.task_id, context_id=turn.context_id, **about)
+    return RequestContext(
+        call_context=call, task_id=turn.task_id, context_id=turn.context_id, **about
+    )
 
 
 def _call_context(turn: Turn) -> ServerCallContext:
