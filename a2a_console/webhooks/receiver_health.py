@@ -15,7 +15,7 @@ from a2a_push.store.receivers import read
 
 __all__ = ["FAILING", "ReceiverHealth", "Word", "describe_health", "filter_health"]
 
-#: What filters call receivers whose last attempt failed, or was slow after a failure.
+#: The word of filters for receivers whose last attempt failed, or was slow after a failure.
 FAILING = "failing"
 
 
