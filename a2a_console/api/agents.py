@@ -74,13 +74,13 @@ class SwitchSerializer(serializers.Serializer[Any]):
         help_text="Maximum number of concurrent runs on the whole host; null = unlimited.",
     )
     queue = serializers.CharField(
-        help_text="Queue of its runs. Empty: the queue that the class of the agent names."
+        help_text="Queue of the agent's runs. Empty: the queue that the class of the agent names."
     )
     by = serializers.CharField(
-        help_text="The user who set it last. Empty if it was never set. Hidden (empty) unless the operator sees all tenants."
+        help_text="The user who changed the switch last. Empty: it was never changed, or the operator does not see all tenants."
     )
     at = MomentField(allow_null=True)
-    reason = serializers.CharField(help_text="Hidden (empty) unless the operator sees all tenants.")
+    reason = serializers.CharField(help_text="Reason of the last change, hidden like the user.")
 
 
 class LoadSerializer(serializers.Serializer[Any]):
@@ -94,7 +94,7 @@ class HealthSerializer(serializers.Serializer[Any]):
     """The results of an agent's tasks in the past hour."""
 
     ended = serializers.IntegerField(help_text="Tasks that ended in the past hour.")
-    failed = serializers.IntegerField(help_text="Number of them that failed.")
+    failed = serializers.IntegerField(help_text="Tasks that ended as `failed` in the past hour.")
 
 
 class SwitchingSerializer(serializers.Serializer[Any]):
@@ -106,13 +106,13 @@ class SwitchingSerializer(serializers.Serializer[Any]):
         allow_null=True,
         min_value=0,
         max_value=switches.MAX_COUNT,
-        help_text="Null: any number.",
+        help_text="Maximum number of concurrent runs on the whole host; null = unlimited.",
     )
     queue = serializers.CharField(
         required=False,
         allow_blank=True,
         max_length=64,
-        help_text="Empty: the queue that the class of the agent names.",
+        help_text="Queue of the agent's new runs. Empty: the queue that the class of the agent names.",
     )
     reason = serializers.CharField(required=False, allow_blank=True, max_length=500)
 
@@ -125,11 +125,11 @@ class AgentSerializer(serializers.Serializer[Any]):
     version = serializers.CharField()
     description = serializers.CharField()
     enabled = serializers.BooleanField(
-        help_text="False if it is named in `A2A_DISABLED_AGENTS`, or disabled by its switch."
+        help_text="False: the agent is named in `A2A_DISABLED_AGENTS`, or its switch is `off`."
     )
-    anonymous = serializers.BooleanField(help_text="Accepts callers without credentials.")
+    anonymous = serializers.BooleanField(help_text="True: callers need no credentials.")
     schemes = serializers.ListField(
-        child=serializers.CharField(), help_text="Accepted security schemes."
+        child=serializers.CharField(), help_text="Security schemes that the agent accepts."
     )
     scopes = serializers.ListField(child=serializers.CharField())
     default_input_modes = serializers.ListField(child=serializers.CharField())
@@ -141,8 +141,8 @@ class AgentSerializer(serializers.Serializer[Any]):
     push_events = serializers.CharField()
     replies_directly = serializers.BooleanField()
     has_extended_card = serializers.BooleanField()
-    queue = serializers.CharField(help_text="Queue of its class.")
-    runs_in = serializers.CharField(help_text="`process`, or empty.")
+    queue = serializers.CharField(help_text="Queue that the class of the agent names.")
+    runs_in = serializers.CharField(help_text="`process`: runs have processes of their own.")
     after_crash = serializers.CharField()
     tasks = CountsSerializer()
     switch = SwitchSerializer()
@@ -152,10 +152,10 @@ class AgentSerializer(serializers.Serializer[Any]):
     health = HealthSerializer(
         allow_null=True, help_text="Hidden (null) unless the operator sees all tenants."
     )
-    workers = serializers.IntegerField(help_text="Number of live processes that serve its queue.")
+    workers = serializers.IntegerField(help_text="Live processes that serve the agent's queue.")
     versions = serializers.DictField(
         child=serializers.IntegerField(),
-        help_text="The versions on its card in live processes, with the number of processes.",
+        help_text="Versions of the agent in live processes, with the number of processes of each.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Budgets in the API, what has been used of them, and the decisions of operators."""
+"""Budgets in the API: limits, used amounts, and the decisions of operators."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class BudgetSerializer(serializers.ModelSerializer[Budget]):
             *("agent", "tenant", "caller", "enabled"),
         )
         extra_kwargs = {
-            "share": {"help_text": "Who shares one sum."},
-            "window": {"help_text": "After it the sum resets, in UTC."},
-            "action": {"help_text": "What happens to work for which nothing is left."},
-            "agent": {"help_text": "Counts only its runs. Empty = all."},
-            "tenant": {"help_text": "Counts only its callers. Empty = all."},
-            "caller": {"help_text": "Counts only this caller. Empty = all."},
+            "share": {"help_text": "The work that shares one sum."},
+            "window": {"help_text": "Time after which the sum resets, in UTC."},
+            "action": {"help_text": "Effect on work for which nothing is left."},
+            "agent": {"help_text": "The agent whose runs count. Empty: all agents."},
+            "tenant": {"help_text": "The tenant whose callers count. Empty: all tenants."},
+            "caller": {"help_text": "The caller who counts. Empty: all callers."},
         }
 
 
@@ -52,10 +52,10 @@ class BudgetUseSerializer(serializers.ModelSerializer[BudgetUse]):
     key = serializers.IntegerField(source="pk")
     budget = serializers.CharField(source="budget.name")
     limit = serializers.DecimalField(source="budget.limit", max_digits=20, decimal_places=6)
-    since = MomentField(help_text="The beginning of its window.")
+    since = MomentField(help_text="Start of the window.")
     asked_at = MomentField(
         allow_null=True,
-        help_text="Since when operators are asked to allow more; null = they are not.",
+        help_text="Time since which operators are asked to allow more; null: they are not asked.",
     )
 
     class Meta:
@@ -66,9 +66,9 @@ class BudgetUseSerializer(serializers.ModelSerializer[BudgetUse]):
         )
         extra_kwargs = {
             "subject": {
-                "help_text": "The tenant, caller or agent, or the number of the task. Empty = all together."
+                "help_text": "The tenant, caller or agent, or the number of the task, whose work is summed. Empty: all work."
             },
-            "allowed": {"help_text": "What operators have allowed beyond the limit."},
+            "allowed": {"help_text": "Amount that operators have allowed beyond the limit."},
             "refused": {"help_text": "True if an operator has refused to allow more."},
         }
 
@@ -78,7 +78,7 @@ class BudgetUseQuerySerializer(PageQuerySerializer):
 
     budget = key_field()
     asking = serializers.BooleanField(
-        required=False, help_text="True: only those about which operators are asked."
+        required=False, help_text="True: only the sums about which operators are asked."
     )
 
 
@@ -89,7 +89,7 @@ class AllowSerializer(serializers.Serializer[Any]):
         max_digits=20,
         decimal_places=6,
         min_value=0,
-        help_text="More than 0, in the unit of the budget.",
+        help_text="Amount to allow: more than 0, in the unit of the budget.",
     )
     reason = serializers.CharField(required=False, allow_blank=True, max_length=500)
 
@@ -121,9 +121,9 @@ class BudgetViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Budget]):
 
 @extend_schema_view(
     list=extend_schema(
-        description="List what has been used of budgets. For operators of a tenant the list is empty."
+        description="List the used amounts of budgets. For operators of a tenant the list is empty."
     ),
-    retrieve=extend_schema(description="Show what was spent of a budget in one period."),
+    retrieve=extend_schema(description="Show the used amount of a budget in one period."),
 )
 class BudgetUseViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[BudgetUse]):
     """Sums of budgets."""

@@ -47,26 +47,26 @@ EXPORT = OpenApiResponse(
 
 
 class TaskChoiceSerializer(TaskFilterSerializer):
-    """A choice of tasks by numbers, by filters of the list, or by both."""
+    """A selection of tasks by numbers, by filters of the list, or by both."""
 
     keys = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=MAX_KEY),
         required=False,
         allow_empty=False,
         max_length=AT_ONCE,
-        help_text="Numbers of tasks.",
+        help_text="Numbers (`key`) of tasks.",
     )
     all = serializers.BooleanField(
-        required=False, default=False, help_text="Required if there is no other filter."
+        required=False, default=False, help_text="All tasks. Required if there is no filter."
     )
     dry_run = serializers.BooleanField(
-        required=False, default=False, help_text="Only report the effect."
+        required=False, default=False, help_text="True: only report the effect."
     )
     cursor = CursorField(SALT)
 
 
 class TaskAgainChoiceSerializer(TaskChoiceSerializer, RunAgainBodySerializer):
-    """A choice of tasks, with the idempotency key of the request."""
+    """A selection of tasks, with the idempotency key of the request."""
 
 
 class TaskExportChoiceSerializer(TaskFilterSerializer):
@@ -89,7 +89,7 @@ class SelectedTasksSerializer(serializers.Serializer[Any]):
     found = serializers.IntegerField(
         help_text=f"Number of tasks that this request selects, at most {AT_ONCE:,}."
     )
-    parts = PartSerializer(many=True, help_text="Their number by state and agent.")
+    parts = PartSerializer(many=True, help_text="Number of selected tasks by state and agent.")
     keys = serializers.ListField(
         child=serializers.IntegerField(),
         help_text="The task numbers, newest first. Sent back as `keys`, they select exactly these.",
@@ -107,7 +107,7 @@ class SelectedTasksSerializer(serializers.Serializer[Any]):
 
 
 class CancelledSerializer(SelectedTasksSerializer):
-    """The chosen tasks and the result of the cancellation; a dry run cancels none."""
+    """The selected tasks and the result of the cancellation; a dry run cancels none."""
 
     cancelled = serializers.IntegerField()
     ended = serializers.IntegerField(help_text="Tasks that have ended in the meantime.")
@@ -136,7 +136,7 @@ class RefusalSerializer(serializers.Serializer[Any]):
 
 
 class RunAgainSerializer(SelectedTasksSerializer):
-    """The chosen tasks and the new ones; a dry run starts none."""
+    """The selected tasks and the new ones; a dry run starts none."""
 
     again = NewTaskSerializer(many=True)
     refused = RefusalSerializer(many=True)
@@ -158,7 +158,7 @@ class TaskBulkViewSet(TaskRowsViewSet):
         request_serializer_class=TaskChoiceSerializer,
     )
     def cancel(self, request: Request) -> Response:
-        """Cancel the chosen tasks that have not ended, newest first, at most a thousand per request.
+        """Cancel the selected tasks that have not ended, newest first, at most a thousand per request.
 
         Each task is final at once, then its agent is stopped. With `dry_run` the answer only counts the tasks by state
         and agent. Continue with `next` until it is null.
@@ -186,7 +186,7 @@ class TaskBulkViewSet(TaskRowsViewSet):
         request_serializer_class=TaskAgainChoiceSerializer,
     )
     def run_again(self, request: Request) -> Response:
-        """Run the chosen tasks again that have ended, newest first, at most a thousand per request.
+        """Run the selected tasks again that have ended, newest first, at most a thousand per request.
 
         Each is repeated as a new task, as by `run-again` of one task; agents may repeat side effects. With `dry_run`
         the answer only counts the tasks by state and agent. Continue with `next` until it is null; an equal `nonce`
@@ -218,7 +218,7 @@ class TaskBulkViewSet(TaskRowsViewSet):
     )
     @action(detail=False, methods=["post"], request_serializer_class=TaskExportChoiceSerializer)
     def export(self, request: Request) -> StreamingHttpResponse:
-        """Stream the chosen tasks, however many there are. The audit log records the export.
+        """Stream the selected tasks, however many there are. The audit log records the export.
 
         Of the messages, the export has only the beginning of each task's first one.
         """
@@ -228,7 +228,7 @@ class TaskBulkViewSet(TaskRowsViewSet):
         return stream_export(form, self.get_queryset(), wanted)
 
     def _plan(self, wanted_action: BulkAction) -> Plan:
-        """Return the tasks that the request is about. Raises ValidationError if it does not choose any."""
+        """Return the tasks that the request selects. Raises ValidationError if it selects none."""
         given = self.validated_body
         if not (given["all"] or (FILTERS | {"keys"}) & given.keys()):
             raise serializers.ValidationError({"all": "Say which, or that all are meant."})

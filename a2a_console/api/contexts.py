@@ -29,13 +29,13 @@ TASKS = 50
 class ContextLineSerializer(serializers.ModelSerializer[Context]):
     """A context in a list."""
 
-    key = serializers.IntegerField(source="pk", help_text="Number in this host.")
+    key = serializers.IntegerField(source="pk", help_text="Number of the context in this host.")
     id = serializers.CharField(
         source="public_id",
         help_text="The owner's id of the context. Other owners may use an equal id.",
     )
     created_at = MomentField()
-    updated_at = MomentField(help_text="Time of the client's newest message in it.")
+    updated_at = MomentField(help_text="Time of the client's newest message in the context.")
 
     class Meta:
         model = Context
@@ -48,7 +48,7 @@ class ContextSerializer(ContextLineSerializer):
     """A context with its tasks."""
 
     tasks = TaskLineSerializer(
-        many=True, help_text=f"The {TASKS} of which the status changed last, that one first."
+        many=True, help_text=f"The {TASKS} tasks whose status changed last, newest first."
     )
 
     class Meta(ContextLineSerializer.Meta):
@@ -66,11 +66,11 @@ class ContextSerializer(ContextLineSerializer):
 class ContextQuerySerializer(CreatedQuerySerializer):
     """The filters of contexts."""
 
-    id = serializers.CharField(required=False, max_length=256, help_text="The whole id.")
+    id = serializers.CharField(required=False, max_length=256, help_text="Full id of a context.")
     agent = agent_field()
     tenant = tenant_field()
     owner = serializers.CharField(
-        required=False, max_length=256, allow_blank=True, help_text="A principal."
+        required=False, max_length=256, allow_blank=True, help_text="The owner of the contexts."
     )
 
 

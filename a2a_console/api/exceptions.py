@@ -59,7 +59,7 @@ class MistakeSerializer(serializers.Serializer[Any]):
     """One fault of the request."""
 
     where = serializers.ChoiceField(["query", "body"])
-    name = serializers.CharField(help_text="The parameter, or the path of the member.")
+    name = serializers.CharField(help_text="The wrong parameter, or the path of the wrong member.")
     detail = serializers.CharField()
 
 
@@ -67,7 +67,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
     """The description of an error (RFC 9457)."""
 
     type = serializers.CharField(help_text="`about:blank`; see `code`.")
-    title = serializers.CharField(help_text="The phrase of the status.")
+    title = serializers.CharField(help_text="The phrase of the HTTP status.")
     status = serializers.IntegerField()
     code = serializers.CharField(
         help_text="`invalid`, `unauthenticated`, `missing_scope`, `missing_permission`, `csrf`, `not_found`, "

@@ -49,13 +49,13 @@ class KeyLineSerializer(serializers.ModelSerializer[ApiKey]):
     scopes = serializers.SerializerMethodField()
     state = serializers.ChoiceField(["live", "expired", "revoked"], read_only=True)
     created_at = MomentField()
-    expires_at = MomentField(allow_null=True, help_text="Null: never.")
+    expires_at = MomentField(allow_null=True, help_text="End of validity; null = never.")
     rotated_at = MomentField(allow_null=True)
     previous_until = MomentField(
         allow_null=True, help_text="End of the validity of the secret before the last rotation."
     )
-    previous_used_at = MomentField(allow_null=True, help_text="Time of that secret's last use.")
-    last_used_at = MomentField(allow_null=True, help_text="Exact to about a minute.")
+    previous_used_at = MomentField(allow_null=True, help_text="Last use of the previous secret.")
+    last_used_at = MomentField(allow_null=True, help_text="Last use of the key, to about a minute.")
     revoked_at = MomentField(allow_null=True)
 
     class Meta:
@@ -73,7 +73,7 @@ class KeyLineSerializer(serializers.ModelSerializer[ApiKey]):
 class IssuedSerializer(KeyLineSerializer):
     """A key with its secret, shown only once."""
 
-    key = serializers.CharField(help_text="The key. It is shown this once.")
+    key = serializers.CharField(help_text="The key with its secret, which no later answer shows.")
 
     class Meta(KeyLineSerializer.Meta):
         fields = (*KeyLineSerializer.Meta.fields, "key")
@@ -107,7 +107,7 @@ class NewKeySerializer(serializers.Serializer[Any]):
         allow_blank=True,
         max_length=128,
         validators=[_validate_tenant],
-        help_text="Default: the operator's own tenant.",
+        help_text="The tenant of the key. Default: the operator's own tenant.",
     )
     scopes = serializers.ListField(
         child=serializers.CharField(max_length=128, validators=[_validate_scope]),
@@ -134,8 +134,8 @@ class RotationSerializer(serializers.Serializer[Any]):
 
 
 @extend_schema_view(
-    list=extend_schema(description="List the keys there ever were, newest first."),
-    retrieve=extend_schema(description="Show what is known of a key."),
+    list=extend_schema(description="List all keys, also revoked ones, newest first."),
+    retrieve=extend_schema(description="Show a key without its secret."),
 )
 class KeyViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[ApiKey]):
     """API keys."""

@@ -76,7 +76,7 @@ def moment_field(text: str, **options: Any) -> serializers.DateTimeField:
 
 def agent_field() -> serializers.CharField:
     """Return the filter by agent."""
-    return serializers.CharField(required=False, max_length=64, help_text="A slug.")
+    return serializers.CharField(required=False, max_length=64, help_text="The slug of an agent.")
 
 
 def tenant_field() -> serializers.CharField:
@@ -85,7 +85,7 @@ def tenant_field() -> serializers.CharField:
         required=False,
         max_length=256,
         allow_blank=True,
-        help_text="Exact value; empty = without a tenant.",
+        help_text="The exact name of a tenant; empty = rows without a tenant.",
     )
 
 
@@ -111,7 +111,7 @@ class CursorField(serializers.CharField):
     """The key at which a bulk request continues, signed by the answer before."""
 
     def __init__(self, salt: str) -> None:
-        super().__init__(required=False, max_length=200, help_text="`next` of the answer before.")
+        super().__init__(required=False, max_length=200, help_text="`next` of the previous answer.")
         self._salt = salt
 
     def run_validation(self, data: Any = empty) -> int:
@@ -127,18 +127,18 @@ class PageQuerySerializer(serializers.Serializer[Any]):
     """The parameters of every list."""
 
     cursor = serializers.CharField(
-        required=False, max_length=200, help_text="`next` of the page before."
+        required=False, max_length=200, help_text="`next` of the previous page."
     )
     size = serializers.IntegerField(
-        required=False, default=SIZE, min_value=1, max_value=MAX_SIZE, help_text="Rows of a page."
+        required=False, default=SIZE, min_value=1, max_value=MAX_SIZE, help_text="Rows per page."
     )
 
 
 class CreatedQuerySerializer(PageQuerySerializer):
     """A page of rows that were created in a span."""
 
-    created_after = moment_field("Made then or later.")
-    created_before = moment_field("Made before then.")
+    created_after = moment_field("Created at or after this time.")
+    created_before = moment_field("Created before this time.")
 
 
 class NumberQuerySerializer(serializers.Serializer[Any]):
@@ -149,10 +149,10 @@ class NumberQuerySerializer(serializers.Serializer[Any]):
         default=0,
         min_value=0,
         max_value=2**31 - 1,
-        help_text="Only rows with greater numbers.",
+        help_text="Only rows with a greater number.",
     )
     size = serializers.IntegerField(
-        required=False, default=SIZE, min_value=1, max_value=MAX_SIZE, help_text="Rows of a page."
+        required=False, default=SIZE, min_value=1, max_value=MAX_SIZE, help_text="Rows per page."
     )
 
 

@@ -43,19 +43,19 @@ class RunLineSerializer(serializers.ModelSerializer[Run]):
     task_key = serializers.IntegerField(source="task_id")
     agent = serializers.CharField(source="task.agent")
     status = serializers.ChoiceField(RunStatus.values)
-    attempt = serializers.IntegerField(help_text="Number of starts.")
-    input_number = serializers.IntegerField(help_text="The event with the message it answers.")
-    worker = serializers.CharField(help_text="The current or last worker.")
+    attempt = serializers.IntegerField(help_text="Number of attempts so far.")
+    input_number = serializers.IntegerField(help_text="Number of the answered message's event.")
+    worker = serializers.CharField(help_text="Name of the current or last worker.")
     lease_until = MomentField(
-        allow_null=True, help_text="End of the lease. No other process takes the run before."
+        allow_null=True, help_text="End of the lease. Until then no other process takes the run."
     )
     lease_seconds = serializers.FloatField()
-    due_at = MomentField(help_text="Time before which it does not start.")
+    due_at = MomentField(help_text="Time before which the run does not start.")
     parked = serializers.BooleanField(
-        source="is_parked", help_text="A queued run that waits in a step and holds no slot."
+        source="is_parked", help_text="True: the run is queued, waits in a step and holds no slot."
     )
     created_at = MomentField()
-    started_at = MomentField(allow_null=True, help_text="Time of its last claim.")
+    started_at = MomentField(allow_null=True, help_text="Time of the run's last claim.")
     ended_at = MomentField(allow_null=True)
 
     class Meta:
@@ -88,7 +88,7 @@ class RunQuerySerializer(CreatedQuerySerializer):
         child=serializers.ChoiceField(RunStatus.values),
         required=False,
         max_length=len(RunStatus.values),
-        help_text="Any of these.",
+        help_text="One of these statuses.",
     )
     agent = agent_field()
     queue = serializers.CharField(required=False, max_length=64)
@@ -101,11 +101,11 @@ class LoggedSerializer(serializers.ModelSerializer[RunLine]):
     number = serializers.IntegerField(
         help_text="Number of the line in the run, over all its attempts."
     )
-    attempt = serializers.IntegerField(help_text="The attempt that logged it.")
+    attempt = serializers.IntegerField(help_text="Number of the attempt that logged the line.")
     at = MomentField()
     level = serializers.SerializerMethodField()
     logger = serializers.CharField()
-    text = serializers.CharField(help_text="Without credentials.")
+    text = serializers.CharField(help_text="The line; credentials are removed.")
 
     class Meta:
         model = RunLine
@@ -117,7 +117,7 @@ class LoggedSerializer(serializers.ModelSerializer[RunLine]):
 
 
 class RunLogPagination(NumberPagination):
-    """The lines of a run."""
+    """Pages of a run's log."""
 
     schema_name = "Lines"
     description = "Lines in their order."

@@ -31,14 +31,14 @@ class StatisticsQuerySerializer(serializers.Serializer[Any]):
 
 
 class NumberSerializer(serializers.Serializer[Any]):
-    """A figure."""
+    """A figure of the overview."""
 
     name = serializers.CharField()
-    label = serializers.CharField(help_text="Display name.")  # type: ignore[assignment] # DRF takes fields off the class
+    label = serializers.CharField(help_text="Name of the figure for people.")  # type: ignore[assignment] # DRF takes fields off the class
     value = serializers.FloatField(
-        allow_null=True, help_text="Null: there is nothing to measure, such as no queued run."
+        allow_null=True, help_text="The figure; null: nothing to measure, such as no queued run."
     )
-    unit = serializers.ChoiceField(["", "s"], help_text="Empty: a count; s: seconds.")
+    unit = serializers.ChoiceField(["", "s"], help_text="`s`: seconds; empty: a count.")
 
 
 class SeriesSerializer(serializers.Serializer[Any]):
@@ -85,7 +85,7 @@ class WebhookStatisticsSerializer(serializers.Serializer[Any]):
     series = SeriesSerializer(many=True, help_text="Number of deliveries by result, for each slot.")
     receivers = ReceiverStatisticsSerializer(
         many=True,
-        help_text=f"The {RECEIVERS} with most dead deliveries, then with most pending ones.",
+        help_text=f"The {RECEIVERS} receivers with most dead deliveries, then with most pending ones.",
     )
 
 
@@ -102,11 +102,11 @@ class StatisticsSerializer(serializers.Serializer[Any]):
     numbers = NumberSerializer(many=True)
     ended = SeriesSerializer(many=True, help_text="Number of tasks by final state, for each slot.")
     queues = QueueSerializer(many=True)
-    agents = LineSerializer(many=True, help_text=f"The {TOP} of which most ended.")
-    tenants = LineSerializer(many=True, help_text=f"The {TOP} of which most ended.")
+    agents = LineSerializer(many=True, help_text=f"The {TOP} agents of which most tasks ended.")
+    tenants = LineSerializer(many=True, help_text=f"The {TOP} tenants of which most tasks ended.")
     webhooks = WebhookStatisticsSerializer(
         allow_null=True,
-        help_text="Null: there were too many deliveries to count, or you lack the permission to view them.",
+        help_text="Statistics of webhooks; null = there are too many deliveries to count, or you lack the permission to view them.",
     )
 
 

@@ -75,7 +75,7 @@ UNFINISHED = "unfinished"
 class TaskLineSerializer(serializers.ModelSerializer[Task]):
     """A task in a list."""
 
-    key = serializers.IntegerField(source="pk", help_text="Number in this host.")
+    key = serializers.IntegerField(source="pk", help_text="Number of the task in this host.")
     id = serializers.CharField(
         source="public_id", help_text="The task's id, as its client knows it."
     )
@@ -83,24 +83,24 @@ class TaskLineSerializer(serializers.ModelSerializer[Task]):
     context_key = serializers.IntegerField(source="context_id")
     state = serializers.SerializerMethodField()
     dialect = serializers.CharField(
-        source="origin_dialect", help_text="The dialect in which it was created."
+        source="origin_dialect", help_text="The dialect in which the task was created."
     )
     binding = serializers.CharField(
         source="origin_binding",
-        help_text="The binding of its first message: `JSONRPC`, `HTTP+JSON` or `GRPC`; of a door `mcp`, `openai` or `ag-ui`. Empty = none: an operator ran it again.",
+        help_text="The binding of the task's first message: `JSONRPC`, `HTTP+JSON` or `GRPC`; of a door `mcp`, `openai` or `ag-ui`. Empty: an operator ran a task again.",
     )
     maker = serializers.CharField(
-        help_text="The principal that created it, if that is not the owner."
+        help_text="The principal that created the task, if that is not the owner."
     )
     opening = serializers.SerializerMethodField(
-        help_text="The beginning of its first message's text, on one line."
+        help_text="The beginning of the text of the first message, on one line."
     )
     is_task = serializers.BooleanField(
-        help_text="False: answered by a direct Message, or without output yet so that it may be."
+        help_text="False: the task was answered by a direct Message, or may still be."
     )
     created_at = MomentField()
-    updated_at = MomentField(source="status_at", help_text="Time of its status.")
-    last_event = serializers.IntegerField(help_text="Number of its newest event.")
+    updated_at = MomentField(source="status_at", help_text="Time of the last change of the status.")
+    last_event = serializers.IntegerField(help_text="Number of the task's newest event.")
 
     class Meta:
         model = Task
@@ -123,7 +123,7 @@ class TaskLineSerializer(serializers.ModelSerializer[Task]):
 class MessageSerializer(serializers.Serializer[Any]):
     """A message of the task's history."""
 
-    number = serializers.IntegerField(help_text="Number of the event that recorded it.")
+    number = serializers.IntegerField(help_text="Number of the event that recorded the message.")
     role = serializers.CharField()
     created_at = MomentField()
     size = serializers.IntegerField(source="length", help_text="In characters.")
@@ -135,7 +135,7 @@ class ArtifactSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField(source="artifact_id")
     position = serializers.IntegerField()
-    first_event = serializers.IntegerField(help_text="Number of the event that began it.")
+    first_event = serializers.IntegerField(help_text="Number of the artifact's first event.")
     is_complete = serializers.BooleanField(
         source="length", help_text="False while the artifact grows; its pieces are events."
     )
@@ -146,7 +146,7 @@ class ArtifactSerializer(serializers.Serializer[Any]):
 class LogSerializer(serializers.Serializer[Any]):
     """The range of stored events."""
 
-    first = serializers.IntegerField(help_text="The first event that retention has left.")
+    first = serializers.IntegerField(help_text="Number of the first event that retention has left.")
     last = serializers.IntegerField()
 
 
@@ -163,12 +163,12 @@ class CalledTaskSerializer(serializers.Serializer[Any]):
     called_by = serializers.IntegerField(
         source="parent",
         allow_null=True,
-        help_text="The key of the task that called it; null = the first one.",
+        help_text="The `key` of the calling task; null: the first task of the tree.",
     )
     call = serializers.CharField(help_text="The name of the call.")
     created_at = MomentField()
     updated_at = MomentField(source="status_at")
-    cost = serializers.FloatField(allow_null=True, help_text="Cost of its models; null = unknown.")
+    cost = serializers.FloatField(allow_null=True, help_text="Cost of the models; null = unknown.")
     currency = serializers.CharField()
 
     @extend_schema_field(serializers.ChoiceField(list(STATES)))
@@ -180,15 +180,15 @@ class CalledTaskSerializer(serializers.Serializer[Any]):
 class TaskSerializer(TaskLineSerializer):
     """A task with its messages, artifacts, runs and range of events."""
 
-    status_message = StoredField(help_text="The Message in its status.")
+    status_message = StoredField(help_text="The Message in the task's status.")
     metadata = StoredField()
     messages = MessageSerializer(many=True, help_text=f"The newest {MESSAGES}, oldest first.")
-    artifacts = ArtifactSerializer(many=True, help_text=f"The first {ARTIFACTS}.")
-    runs = RunLineSerializer(many=True, help_text=f"The newest {RUNS}, newest first.")
+    artifacts = ArtifactSerializer(many=True, help_text=f"The first {ARTIFACTS} artifacts.")
+    runs = RunLineSerializer(many=True, help_text=f"The newest {RUNS} runs, newest first.")
     events = LogSerializer()
     tree = CalledTaskSerializer(
         many=True,
-        help_text="The tasks that agents have called from the same first task, each before those that it has called. Empty = none.",
+        help_text="The tree of tasks that agents have called, each task before those that it has called. Empty: no agent has called another one.",
     )
 
     class Meta(TaskLineSerializer.Meta):
@@ -226,14 +226,14 @@ class TaskSerializer(TaskLineSerializer):
 class TaskFilterSerializer(serializers.Serializer[Any]):
     """The filters of tasks; a task has to match all of them."""
 
-    created_after = moment_field("Made then or later.")
-    created_before = moment_field("Made before then.")
+    created_after = moment_field("Created at or after this time.")
+    created_before = moment_field("Created before this time.")
     state = serializers.ListField(
         child=serializers.ChoiceField([*STATES, UNFINISHED]),
         required=False,
         allow_empty=False,  # an empty list would count as a filter, and match every task
         max_length=len(STATES),
-        help_text=f"Any of these; `{UNFINISHED}`: those that have not ended.",
+        help_text=f"Only tasks in one of these states; `{UNFINISHED}`: those that have not ended.",
     )
     agent = agent_field()
     tenant = tenant_field()
@@ -244,7 +244,7 @@ class TaskFilterSerializer(serializers.Serializer[Any]):
         help_text="The principal that owns or created the tasks; empty = callers without credentials.",
     )
     context = serializers.CharField(  # type: ignore[assignment] # as above
-        required=False, max_length=256, help_text="The id of a context."
+        required=False, max_length=256, help_text="Only tasks of the context with this id."
     )
     dialect = serializers.ChoiceField(sorted(DIALECTS), required=False)
     binding = serializers.ChoiceField([one.value for one in Binding], required=False)
@@ -256,7 +256,7 @@ class TaskFilterSerializer(serializers.Serializer[Any]):
     stuck = serializers.ChoiceField(
         ["any", *KINDS],
         required=False,
-        help_text="The reason for which they do not go on; `silent`: a run without output for A2A_SILENT_MINUTES. At most 5,000 are found.",
+        help_text="The reason why tasks do not go on; `silent`: a run without output for A2A_SILENT_MINUTES. At most 5,000 tasks are found.",
     )
     text = serializers.CharField(
         required=False,
@@ -269,9 +269,9 @@ class TaskFilterSerializer(serializers.Serializer[Any]):
         max_length=256,
         help_text="An id, the id of a context, or `#` and a number; where there is none, the beginning of an id, or words.",
     )
-    id = serializers.CharField(required=False, max_length=256, help_text="The whole id.")
+    id = serializers.CharField(required=False, max_length=256, help_text="The full id of a task.")
     id_prefix = serializers.CharField(
-        required=False, max_length=256, help_text="First characters of the id."
+        required=False, max_length=256, help_text="The first characters of the id of a task."
     )
     updated_after = moment_field("Status changed at or after this time.")
     updated_before = moment_field("Status changed before this time.")
@@ -302,14 +302,14 @@ class StateWordField(serializers.CharField):
 class EventSerializer(serializers.Serializer[Any]):
     """An event of a task."""
 
-    number = serializers.IntegerField(help_text="Counted from 1, without gaps.")
+    number = serializers.IntegerField(help_text="Number in the task, without gaps.")
     kind = serializers.ChoiceField(
         [kind.name.lower() for kind in EventKind], source="get_kind_display"
     )
     state = StateWordField(
         allow_null=True, help_text="The state of a status event; null for other kinds."
     )
-    run = serializers.IntegerField(allow_null=True, help_text="The run that wrote it.")
+    run = serializers.IntegerField(allow_null=True, help_text="The run that wrote the event.")
     created_at = MomentField()
     size = serializers.IntegerField(source="length", help_text="In characters.")
     body = StoredField(source="text", help_text=AS_STORED)
@@ -318,16 +318,16 @@ class EventSerializer(serializers.Serializer[Any]):
 class LinkSerializer(serializers.Serializer[Any]):
     """The row that a reason is about."""
 
-    model = serializers.CharField(help_text="Such as `a2a_tasks.run`.")
+    model = serializers.CharField(help_text="The table of the row, such as `a2a_tasks.run`.")
     key = serializers.IntegerField()
 
 
 class ReasonSerializer(serializers.Serializer[Reason]):
     """The reason why something waits."""
 
-    kind = serializers.CharField(help_text="One word; docs/console.md has the actions for each.")
-    sentence = serializers.CharField(help_text="The reason in words.")
-    next = serializers.CharField(help_text="The next thing that happens to it.")
+    kind = serializers.CharField(help_text="A word; docs/console.md has the actions for each.")
+    sentence = serializers.CharField(help_text="The reason in a sentence.")
+    next = serializers.CharField(help_text="The next thing that happens to the task.")
     at = MomentField(allow_null=True, help_text="The time of `next`; null = unknown.")
     needs = serializers.ChoiceField(
         list(Needs), help_text="The party that must act so that the task goes on."
@@ -338,7 +338,7 @@ class ReasonSerializer(serializers.Serializer[Reason]):
 class DiagnosisSerializer(ReasonSerializer):
     """The reason for the state of a task."""
 
-    also = ReasonSerializer(many=True, help_text="Other reasons, such as those of its webhooks.")
+    also = ReasonSerializer(many=True, help_text="Other reasons, such as those of webhooks.")
 
 
 FILTERS = frozenset(TaskFilterSerializer().fields)

@@ -31,25 +31,25 @@ EARLIEST = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 class UsageQuerySerializer(serializers.Serializer[Any]):
     """The reports that are summed, and the groups."""
 
-    by = serializers.ChoiceField(list(GROUPS), default="day", help_text="The group of a line.")
-    since = moment_field(f"Reported then or later; default: {SPAN.days} days before `until`.")
-    until = moment_field("Reported before then; default: now.")
+    by = serializers.ChoiceField(list(GROUPS), default="day", help_text="Grouping of the sums.")
+    since = moment_field(f"Reported since this time; default: {SPAN.days} days before `until`.")
+    until = moment_field("Reported before this time; default: now.")
     agent = agent_field()
     tenant = tenant_field()
-    caller = serializers.CharField(required=False, max_length=256, help_text="A principal.")
+    caller = serializers.CharField(required=False, max_length=256, help_text="The principal.")
     model = serializers.CharField(required=False, max_length=200)
     # DRF takes fields off the class
     context = serializers.CharField(  # type: ignore[assignment]
-        required=False, max_length=256, help_text="An id of a context."
+        required=False, max_length=256, help_text="The id of a context."
     )
-    task = serializers.CharField(required=False, max_length=256, help_text="An id of a task.")
+    task = serializers.CharField(required=False, max_length=256, help_text="The id of a task.")
     limit = serializers.IntegerField(default=LINES, min_value=1, max_value=MAX_LINES)
 
 
 class UsageLineSerializer(serializers.Serializer[Any]):
     """The sums of one group, as far as their costs are in one currency, or unknown."""
 
-    day = serializers.DateField(allow_null=True, help_text="In UTC.")
+    day = serializers.DateField(allow_null=True, help_text="The day, in UTC.")
     agent = serializers.CharField(allow_null=True)
     model = serializers.CharField(allow_null=True)
     tenant = serializers.CharField(allow_null=True)
@@ -60,12 +60,12 @@ class UsageLineSerializer(serializers.Serializer[Any]):
     requests = serializers.IntegerField()
     input_tokens = serializers.IntegerField()
     output_tokens = serializers.IntegerField()
-    cached_tokens = serializers.IntegerField(help_text="Those of the input tokens in a cache.")
+    cached_tokens = serializers.IntegerField(help_text="Input tokens that were read from a cache.")
     cache_write_tokens = serializers.IntegerField(
-        help_text="Those of the input tokens that were written to a cache."
+        help_text="Input tokens that were written to a cache."
     )
     cost = serializers.CharField(
-        allow_null=True, help_text="An exact decimal number, as a text. Null: the cost is unknown."
+        allow_null=True, help_text="Exact decimal number, as a text. Null: the cost is unknown."
     )
     currency = serializers.CharField(
         help_text="Three letters (ISO 4217). Empty: the cost is unknown."
@@ -82,10 +82,10 @@ class UsageSerializer(serializers.Serializer[Any]):
         help_text="False: there are too many reports to be summed in time; the sums are missing."
     )
     more = serializers.BooleanField(help_text="True: there are more lines than `limit`.")
-    totals = UsageLineSerializer(many=True, help_text="Of all reports, also those of more lines.")
+    totals = UsageLineSerializer(many=True, help_text="Sums of all reports, whatever `limit` is.")
     lines = UsageLineSerializer(
         many=True,
-        help_text="Days in order; other groups with those of most tokens first. Members that are no columns of the group are null.",
+        help_text="The sums by day in order; by other properties those of most tokens first. Members that are no columns of the group are null.",
     )
 
 

@@ -48,12 +48,12 @@ BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 class WaitingLineSerializer(TaskLineSerializer):
     """A waiting task in a list."""
 
-    asked = StoredField(source="text", help_text=f"The Message in its status. {AS_STORED}")
+    asked = StoredField(source="text", help_text=f"The Message with the question. {AS_STORED}")
     assigned_to = serializers.SerializerMethodField(
-        help_text="The user who answers it; null = none."
+        help_text="The user who is to answer the task; null = nobody."
     )
     hand_over = serializers.SerializerMethodField(
-        help_text="Names of the secrets it waits to be handed."
+        help_text="Names of the secrets that the task waits for."
     )
 
     class Meta(TaskLineSerializer.Meta):
@@ -80,23 +80,23 @@ class WaitingQuerySerializer(PageQuerySerializer):
         list(KINDS), required=False, help_text="Kind of answer that the task waits for."
     )
     assigned_to = serializers.CharField(
-        required=False, allow_blank=True, max_length=150, help_text="A user's name; empty = none."
+        required=False, allow_blank=True, max_length=150, help_text="Assigned user; empty = none."
     )
 
 
 class FileSerializer(serializers.Serializer[Any]):
-    """A file."""
+    """A file of an answer."""
 
     filename = serializers.CharField(max_length=256)
     media_type = serializers.CharField(max_length=256)
-    content = serializers.RegexField(BASE64, help_text="Base64.")
+    content = serializers.RegexField(BASE64, help_text="The content in base64.")
 
 
 class AnswerSerializer(serializers.Serializer[Any]):
     """An answer: text, data and files, at least one of them."""
 
     text = serializers.CharField(required=False, allow_blank=True, trim_whitespace=False)
-    data = serializers.JSONField(required=False, help_text="Any JSON.")  # type: ignore[assignment] # DRF takes fields off the class
+    data = serializers.JSONField(required=False, help_text="A data part: any JSON value.")  # type: ignore[assignment] # DRF takes fields off the class
     files = FileSerializer(many=True, required=False)
     event = serializers.IntegerField(
         required=False,
@@ -110,7 +110,7 @@ class AssignSerializer(serializers.Serializer[Any]):
     """The new assignee."""
 
     to = serializers.CharField(
-        allow_null=True, max_length=150, help_text="A user's name; null = none any more."
+        allow_null=True, max_length=150, help_text="Name of the user; null = unassign the task."
     )
 
 

@@ -21,20 +21,20 @@ class WorkerSerializer(serializers.Serializer[Any]):
     """A process of this host."""
 
     name = serializers.CharField(
-        help_text="The name in runs: `GET /runs?status=running&worker=` lists its runs."
+        help_text="Name of the process: `GET /runs?status=running&worker=` lists its runs."
     )
     kind = serializers.ChoiceField(WorkerKind.values)
     state = serializers.ChoiceField(["alive", "draining", "dead", "replaced"])
     queues = serializers.ListField(child=serializers.CharField())
     agents = serializers.DictField(
         child=serializers.CharField(),
-        help_text="The agents in its code, with the versions on their cards.",
+        help_text="The agents whose code the process has, with their versions.",
     )
     slots = serializers.IntegerField(help_text="Maximum number of concurrent runs.")
-    running = serializers.IntegerField(help_text="Number of its runs at the last heartbeat.")
+    running = serializers.IntegerField(help_text="Runs of the process at the last heartbeat.")
     host = serializers.CharField()
     pid = serializers.IntegerField()
-    version = serializers.CharField(help_text="Release of its code: `A2A_RELEASE`.")
+    version = serializers.CharField(help_text="Release of the code of the process: `A2A_RELEASE`.")
     started_at = MomentField()
     seen_at = MomentField()
 

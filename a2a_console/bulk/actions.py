@@ -1,4 +1,4 @@
-"""Bulk actions on tasks: the tasks of each, and the deed to one task after the other."""
+"""Bulk actions on tasks: the tasks that each selects, and the change of one task after the other."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Principal:
 
     @property
     def names(self) -> list[str]:
-        """Its names in the audit log: a Django user also appears as staff."""
+        """The names of the principal in the audit log: a Django user also appears as staff."""
         key = self.name.removeprefix(USER)
         return [self.name] if key == self.name else [self.name, staff(key)]
 

@@ -72,7 +72,7 @@ PERIODS = {
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A figure."""
+    """A figure of the overview."""
 
     name: str
     label: str

@@ -9,16 +9,13 @@ from collections.abc import Iterator
 from a2a_push.address_guard import check_url
 from a2a_push.signing import own_secrets, seems_secret
 from a2a_tasks.outbound import AddressRefused
+from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.values import PushConfig, replace
 
 __all__ = ["registrable"]
 
 MAX_ID_LENGTH, MAX_SECRET_LENGTH = 256, 16 * 1024
-#: Dialects in which a task has one webhook, named as the task (docs/decisions/0009).
-ONE_A_TASK = frozenset({"s0", "v00", "v01", "v02"})
-#: The id of a webhook without one, where clients expect a fixed name.
-UNNAMED = {"v03": "default"}
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 #: The name of a header, and a scheme: `token` of RFC 9110 §5.6.2.
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -34,7 +31,8 @@ def registrable(config: PushConfig, task_id: str, dialect: str) -> PushConfig:
     if wrong:
         raise InvalidParams(violations=wrong)
     spoken = config.dialect or dialect
-    own = task_id if spoken in ONE_A_TASK else UNNAMED.get(spoken) or str(uuid.uuid4())
+    features = DIALECTS[spoken].features
+    own = task_id if features.one_webhook else features.webhook_id or str(uuid.uuid4())
     return replace(config, id=config.id or own, task_id=task_id, dialect=spoken)
 
 

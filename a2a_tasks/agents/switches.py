@@ -19,7 +19,7 @@ class Switch:
     state: str = "on"
     #: Most concurrent runs on the whole host; None = any number.
     max_running: int | None = None
-    #: The queue of its runs; empty = the queue of its class.
+    #: The queue of the agent's runs. Empty: the queue that the class of the agent names.
     queue: str = ""
     #: The version that serves; empty = the host chooses (`registry.agents`).
     version: str = ""

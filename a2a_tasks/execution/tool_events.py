@@ -49,7 +49,7 @@ class ToolEvents:
     """The events of tools in a task, as the run that holds it knows them."""
 
     def __init__(self, task: int, turn: int) -> None:
-        """Make those of a task; `turn` is the number of the event that began the turn."""
+        """Make the events of a task; `turn` is the number of the event that began the turn."""
         self._task, self._turn = task, turn
         #: The number of results that earlier turns had for an id.
         self._ended: Counter[str] = Counter()

@@ -156,5 +156,5 @@ class Run(models.Model):
 
     @property
     def standing(self) -> str:
-        """Its status, or "parked" or "behind"."""
+        """The status of the run, or "parked" or "behind"."""
         return "parked" if self.is_parked else "behind" if self.is_behind else self.status

@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from a2a_tasks.protocol.dialects import DIALECTS, Dialect
+from a2a_tasks.protocol.dialects.cards import MODES
+
 __all__ = ["REQUIRED", "flaws"]
 
-ABOUT = frozenset({"name", "description", "version", "capabilities", "skills"})
-MODES = frozenset({"defaultInputModes", "defaultOutputModes"})
-OLDEST = frozenset({"name", "url", "version", "capabilities", "skills"})
-V02 = ABOUT | MODES | {"url", "protocolVersion"}
-V03 = V02 | {"preferredTransport"}
 #: By form (`operations/cards.py`), the members that its readers require.
 REQUIRED: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(("s0", "v00", "v01"), OLDEST),
-    "v02": V02,
-    "v03": V03,
-    "dr": ABOUT | MODES | {"protocolVersion"},
-    "v10": ABOUT | MODES | {"supportedInterfaces"},
-    "hybrid": V03 | {"supportedInterfaces"},
-    "legacy": V02 | {"authentication"},
+    **{code: dialect.card_members for code, dialect in DIALECTS.items()},
+    "hybrid": DIALECTS["v03"].card_members | DIALECTS["v10"].card_members,
+    "legacy": DIALECTS["v02"].card_members | {"authentication"},
 }
-#: The members required of a skill: by the oldest dialects, and by all others.
-SKILL_OF_OLDEST, SKILL = ("id", "name"), ("id", "name", "description", "tags")
 TEXTS = ("name", "description", "url", "version", "protocolVersion", "preferredTransport")
 LISTS = ("skills", *MODES, "supportedInterfaces")
 
@@ -42,7 +34,8 @@ def _flaws(card: Mapping[str, Any], form: str) -> Iterator[str]:
     for name in LISTS:
         if name in card and not (isinstance(card[name], list) and card[name]):
             yield f"{name} must have something in it"
-    yield from _of_skills(card, SKILL_OF_OLDEST if REQUIRED[form] is OLDEST else SKILL)
+    dialect = DIALECTS.get(form)
+    yield from _of_skills(card, dialect.skill_members if dialect else Dialect.skill_members)
 
 
 def _of_skills(card: Mapping[str, Any], needed: tuple[str, ...]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Mounts: the paths below an agent at which dialects are served, as data.
+"""Mounts: the paths below an agent at which dialects are served.
 
 The detecting mounts are for clients that know only an address; every card names the pinned mount of its dialect.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from a2a_tasks.protocol.dialects import CLASSES
 
 __all__ = ["DETECTING", "MOUNTS", "Mount", "split"]
 
@@ -22,18 +24,12 @@ class Mount:
 
 
 DETECTING = Mount(path="a2a")
-PINNED: tuple[Mount, ...] = (
-    Mount(path="a2a/seed-0", dialect="s0"),
-    Mount(path="a2a/0.0", dialect="v00", admits=frozenset({"0.0"})),
-    Mount(path="a2a/0.1", dialect="v01", admits=frozenset({"0.1"})),
-    Mount(path="a2a/0.2", dialect="v02", admits=frozenset({"0.2"})),
-    Mount(path="a2a/0.3", dialect="v03", admits=frozenset({"0.3", "0.2"})),
-    Mount(path="a2a/1.0-draft", dialect="dr", admits=frozenset({"1.0", "0.3"})),
-    Mount(path="a2a/1.0", dialect="v10", admits=frozenset({"1.0"})),
-)
-_NAMED = {mount.path.removeprefix("a2a/"): mount for mount in PINNED}
 #: By dialect: the mount pinned to it.
-MOUNTS: Mapping[str, Mount] = {mount.dialect: mount for mount in PINNED}
+MOUNTS: Mapping[str, Mount] = {
+    each.code: Mount(path=f"a2a/{each.path}", dialect=each.code, admits=each.admits)
+    for each in CLASSES
+}
+_NAMED = {mount.path.removeprefix("a2a/"): mount for mount in MOUNTS.values()}
 
 
 def split(segments: Sequence[str]) -> tuple[Mount, list[str]]:

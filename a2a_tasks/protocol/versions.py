@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from a2a_tasks.protocol.dialects import CLASSES
 from a2a_tasks.protocol.errors import VersionNotSupported
 
 __all__ = ["SUPPORTED", "read_version", "refuse_version"]
 
 #: All supported versions, newest first.
-SUPPORTED = ("1.0", "0.3", "0.2", "0.1", "0.0")
+SUPPORTED = tuple(dict.fromkeys(each.version for each in reversed(CLASSES) if each.version))
 _VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?", re.ASCII)
 
 

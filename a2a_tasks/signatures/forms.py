@@ -8,100 +8,23 @@ without empty required members.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import rfc8785
 
-__all__ = ["SIGNED", "FieldKind", "form_of", "loose", "payload", "strict"]
+from a2a_tasks.protocol.dialects import CLASSES
+from a2a_tasks.protocol.dialects.signed_members import FINAL, CardSignature, FieldKind, MapOf
+
+__all__ = ["SIGNED", "form_of", "loose", "payload", "strict"]
 
 Card = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldKind:
-    """A kind of object: its members, and those that stay when they are empty."""
-
-    #: Members by name; None = data, which is not changed.
-    members: Mapping[str, FieldKind | Named | None]
-    kept: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A map from any names, which all stay, to values of one kind."""
-
-    of: FieldKind
-
-
-def kind(names: str, **nested: FieldKind | Named) -> FieldKind:
-    """Return the kind with these members; those with an exclamation mark stay if empty: required, or with presence."""
-    members = {name.rstrip("!"): nested.get(name.rstrip("!")) for name in names.split()}
-    return FieldKind(members, frozenset(name[:-1] for name in names.split() if name.endswith("!")))
-
-
-_PROVIDER = kind("url! organization!")
-_EXTENSION = kind("uri description required params")
-_REQUIREMENT = kind("schemes", schemes=Named(kind("list")))
-_FLOWS = kind(
-    "authorizationCode! clientCredentials! implicit! password! deviceCode!",
-    authorizationCode=kind("authorizationUrl! tokenUrl! refreshUrl scopes! pkceRequired"),
-    clientCredentials=kind("tokenUrl! refreshUrl scopes!"),
-    implicit=kind("authorizationUrl refreshUrl scopes"),
-    password=kind("tokenUrl refreshUrl scopes"),
-    deviceCode=kind("deviceAuthorizationUrl! tokenUrl! refreshUrl scopes!"),
-)
-_SCHEME = kind(
-    "apiKeySecurityScheme! httpAuthSecurityScheme! oauth2SecurityScheme! openIdConnectSecurityScheme! mtlsSecurityScheme!",
-    apiKeySecurityScheme=kind("description location! name!"),
-    httpAuthSecurityScheme=kind("description scheme! bearerFormat"),
-    oauth2SecurityScheme=kind("description flows! oauth2MetadataUrl", flows=_FLOWS),
-    openIdConnectSecurityScheme=kind("description openIdConnectUrl!"),
-    mtlsSecurityScheme=kind("description"),
-)
-_ABOUT = "name! description! provider version! documentationUrl! iconUrl! "
-_MODES = "defaultInputModes! defaultOutputModes! "
-#: The card of 1.0 (§4.4.1).
-FINAL = kind(
-    _ABOUT
-    + _MODES
-    + "supportedInterfaces! capabilities! securitySchemes securityRequirements skills!",
-    provider=_PROVIDER,
-    supportedInterfaces=kind("url! protocolBinding! tenant protocolVersion!"),
-    capabilities=kind(
-        "streaming! pushNotifications! extensions extendedAgentCard!", extensions=_EXTENSION
-    ),
-    securitySchemes=Named(_SCHEME),
-    securityRequirements=_REQUIREMENT,
-    skills=kind(
-        "id! name! description! tags! examples inputModes outputModes securityRequirements",
-        securityRequirements=_REQUIREMENT,
-    ),
-)
-_DRAFT_INTERFACE = kind("url! protocolBinding!")
-#: The card of the draft of November 2025.
-DRAFT = kind(
-    _ABOUT
-    + _MODES
-    + "protocolVersion! supportedInterfaces url! preferredTransport! additionalInterfaces capabilities! "
-    "securitySchemes security skills! supportsAuthenticatedExtendedCard!",
-    provider=_PROVIDER,
-    supportedInterfaces=_DRAFT_INTERFACE,
-    additionalInterfaces=_DRAFT_INTERFACE,
-    capabilities=kind(
-        "streaming! pushNotifications! extensions stateTransitionHistory!", extensions=_EXTENSION
-    ),
-    securitySchemes=Named(_SCHEME),
-    security=_REQUIREMENT,
-    skills=kind(
-        "id! name! description! tags! examples inputModes outputModes security",
-        security=_REQUIREMENT,
-    ),
-)
-#: The signed members by form of a card; None = all members, since 0.3 has no rules.
-SIGNED: Mapping[str, FieldKind | None] = {"v10": FINAL, "hybrid": FINAL, "dr": DRAFT, "v03": None}
-#: Forms that have a loose form, too.
-READ_LOOSELY = ("v10", "hybrid")
+#: By form of a card: its signature.
+SIGNED: Mapping[str, CardSignature] = {
+    **{dialect.code: dialect.signature for dialect in CLASSES if dialect.signature},
+    "hybrid": CardSignature(FINAL, loosely=True),
+}
 
 
 def form_of(card: Card) -> str:
@@ -116,8 +39,8 @@ def form_of(card: Card) -> str:
 
 def strict(card: Card, form: str) -> dict[str, Any]:
     """Return the strict form, which omits the signatures and members that are not part of the form."""
-    of = SIGNED[form]
-    written = _write_value(card, of) if of else card
+    covered = SIGNED[form].members
+    written = _write_value(card, covered) if covered else card
     return {name: value for name, value in written.items() if name != "signatures"}
 
 
@@ -125,7 +48,7 @@ def loose(card: Card, form: str) -> dict[str, Any] | None:
     """Return the loose form; None if it equals the strict form, or no reader uses it."""
     document = strict(card, form)
     filled = _drop_empty(document) or {}
-    return filled if form in READ_LOOSELY and filled != document else None
+    return filled if SIGNED[form].loosely and filled != document else None
 
 
 def payload(document: Card) -> bytes:
@@ -136,12 +59,12 @@ def payload(document: Card) -> bytes:
         raise ValueError(f"it has no canonical form: {flaw}") from None
 
 
-def _write_value(value: Any, of: FieldKind | Named | None) -> Any:
+def _write_value(value: Any, of: FieldKind | MapOf | None) -> Any:
     if isinstance(value, list | tuple):
         return [_write_value(item, of) for item in value]
     if of is None or not isinstance(value, Mapping):
         return value
-    if isinstance(of, Named):
+    if isinstance(of, MapOf):
         return {name: _write_value(item, of.of) for name, item in value.items()}
     found = {
         name: _write_value(value[name], nested)

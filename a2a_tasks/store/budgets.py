@@ -127,7 +127,7 @@ class Sum(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """An amount to add to one sum of a budget, and the token of the lease whose reservation it replaces; empty = of none."""
+    """An amount to add to one sum of a budget, and the token of the lease whose reservation it replaces (empty: it replaces none)."""
 
     key: SumKey
     amount: Decimal

@@ -48,7 +48,7 @@ __all__ = [
 
 #: Most bytes of the messages of a history; older ones are left out.
 HISTORY_BYTES = 8 * 1024 * 1024
-#: Most artifacts that are looked at.
+#: Most artifacts whose texts are in a history.
 MAX_ARTIFACTS = 10_000
 #: The number of a status message: it is the last of its task.
 LAST = math.inf

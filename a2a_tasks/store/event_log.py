@@ -153,7 +153,7 @@ def status_body(state: TaskState, at: datetime.datetime, message: str = "") -> s
 def read_pages(
     pages: Sequence[LogPosition], *, limit: int, max_bytes: int, longest: int
 ) -> list[list[Recorded]]:
-    """Return the next `limit` events of each page, but none after `max_bytes`; one query for all pages.
+    """Return the next `limit` events of each page, up to `max_bytes` of each, but at least one; one query for all pages.
 
     The body of an event is empty if it has more than `longest` bytes, or if it is a message, which has a row of its own.
     So a body that is too large is never loaded.

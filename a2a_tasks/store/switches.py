@@ -91,7 +91,7 @@ def limit(slug: str, limit: int | None, reason: str = "") -> bool:
 
 
 def move(slug: str, queue: str, reason: str = "") -> bool:
-    """Send new runs of the agent to another queue; empty = the queue of its class. False if it is set already.
+    """Send new runs of the agent to another queue. Empty: the queue that the class of the agent names. False if it is set already.
 
     Waiting runs stay in their queue. Raises ValueError for an invalid name.
     """

@@ -26,10 +26,9 @@ _C, _W = SpanName.CALL, SpanName.WEBHOOK
 
 
 class AttributeRow(NamedTuple):
-    """One attribute."""
+    """An attribute, and the spans that may have it."""
 
     name: str
-    #: The spans that may have it.
     spans: tuple[str, ...]
     meaning: str
 

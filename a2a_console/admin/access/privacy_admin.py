@@ -82,7 +82,7 @@ class TenantRetentionAdmin(HostWideAdmin[TenantRetention]):
         return ("tenant",) if obj else ()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Set the days."""
+        """Set the days, with an entry in the audit log."""
         retention.set_days(obj.tenant, obj.days)
         obj.pk = TenantRetention.objects.get(tenant=obj.tenant).pk
 

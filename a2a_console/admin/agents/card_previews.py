@@ -10,8 +10,9 @@ from typing import Any
 
 from a2a_tasks.agents import Agent
 from a2a_tasks.conf import conf
-from a2a_tasks.operations.cards import FORMS, make_card
+from a2a_tasks.operations.cards import make_card
 from a2a_tasks.protocol.card_flaws import flaws
+from a2a_tasks.protocol.dialects import CLASSES
 from a2a_tasks.signatures import ring
 from a2a_tasks.signatures.verification import ALLOWED, CardUnverified, verify
 
@@ -19,14 +20,8 @@ __all__ = ["Preview", "previews"]
 
 #: The label of each form on the page.
 LABELS: Mapping[str, str] = {
-    "v10": "1.0",
-    "dr": "1.0 draft",
+    **{each.code: each.title for each in reversed(CLASSES)},
     "hybrid": "1.0 and 0.3 in one",
-    "v03": "0.3",
-    "v02": "0.2",
-    "v01": "0.1",
-    "v00": "0.0",
-    "s0": "seed-0",
     "legacy": "agent.json",
 }
 
@@ -49,8 +44,7 @@ class Preview:
 def previews(agent: Agent, base_url: str) -> Iterator[Preview]:
     """Yield the card in every form, as a host with this base URL (without a slash at its end) serves it."""
     for form, label in LABELS.items():
-        if form in FORMS:
-            yield _preview(agent, base_url, form, label)
+        yield _preview(agent, base_url, form, label)
 
 
 def _preview(agent: Agent, base_url: str, form: str, label: str) -> Preview:

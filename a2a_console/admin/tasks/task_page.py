@@ -66,7 +66,7 @@ def read_top(request: HttpRequest, task: Task) -> dict[str, Any]:
 
 
 def _keep(request: HttpRequest, *names: str) -> str:
-    """Return what the URL says of these."""
+    """Return the parameters of these names in the URL, as a query."""
     return urlencode({name: request.GET[name] for name in names if name in request.GET})
 
 

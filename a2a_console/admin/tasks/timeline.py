@@ -91,7 +91,7 @@ class EventEntry:
 
     @property
     def name(self) -> str:
-        """Its number or numbers."""
+        """The name of the line, with the numbers of its events."""
         return f"event {self.first}" + (f"–{self.last}" if self.pieces > 1 else "")
 
     @property

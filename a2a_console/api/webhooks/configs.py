@@ -29,26 +29,26 @@ __all__ = ["ConfigViewSet"]
 class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
     """A webhook of a task."""
 
-    key = serializers.IntegerField(source="pk", help_text="Number in this host.")
-    id = serializers.CharField(source="public_id", help_text="The owner's id of it.")
+    key = serializers.IntegerField(source="pk", help_text="Number of the webhook in this host.")
+    id = serializers.CharField(source="public_id", help_text="The owner's id of the webhook.")
     task = serializers.CharField(source="task.public_id", help_text="The task's id.")
     task_key = serializers.IntegerField(source="task_id")
     agent = serializers.CharField(source="task.agent")
     receiver = serializers.CharField(source="receiver.address")
     receiver_key = serializers.IntegerField(source="receiver_id")
     url = serializers.SerializerMethodField()
-    dialect = serializers.CharField(help_text="The dialect of its notifications.")
+    dialect = serializers.CharField(help_text="The dialect of the notifications.")
     schemes = serializers.SerializerMethodField()
     has_secrets = serializers.SerializerMethodField()
     state = serializers.SerializerMethodField()
     disabled_reason = serializers.CharField()
     delivered_up_to = serializers.IntegerField(
-        source="cursor", help_text="Number of the last event that needs no more delivery."
+        source="cursor", help_text="Number of the last event that is delivered or dead."
     )
-    last_event = serializers.IntegerField(source="task.last_event", help_text="Of the task.")
+    last_event = serializers.IntegerField(source="task.last_event", help_text="The newest event.")
     due_at = MomentField(allow_null=True)
-    lease_until = MomentField(allow_null=True, help_text="End of the lease.")
-    worker = serializers.CharField(help_text="The current or last process that sends for it.")
+    lease_until = MomentField(allow_null=True, help_text="End of the sender's lease.")
+    worker = serializers.CharField(help_text="The process that sends, or sent last.")
     created_at = MomentField()
 
     class Meta:
@@ -89,7 +89,7 @@ class ConfigQuerySerializer(CreatedQuerySerializer):
 
 @extend_schema_view(
     list=extend_schema(description="List webhooks, newest first."),
-    retrieve=extend_schema(description="Show a webhook; its secrets never."),
+    retrieve=extend_schema(description="Show a webhook without its secrets."),
 )
 class ConfigViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[PushConfig]):
     """Webhooks of tasks."""

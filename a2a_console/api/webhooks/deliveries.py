@@ -50,7 +50,7 @@ class AttemptLineSerializer(serializers.ModelSerializer[Attempt]):
     status = serializers.IntegerField(
         allow_null=True, help_text="HTTP status of the response; null = no response."
     )
-    fault = serializers.CharField(help_text="One word for the error; empty = none.")
+    fault = serializers.CharField(help_text="The error in one word; empty = no error.")
 
     class Meta:
         model = Attempt
@@ -62,7 +62,7 @@ class AttemptSerializer(AttemptLineSerializer):
 
     trigger = serializers.CharField(help_text="`schedule`, or `operator`: a user asked for it.")
     detail = serializers.CharField(help_text="Description of the attempt.")
-    excerpt = serializers.CharField(help_text="The beginning of the answer.")
+    excerpt = serializers.CharField(help_text="The beginning of the receiver's answer.")
     worker = serializers.CharField()
 
     class Meta(AttemptLineSerializer.Meta):
@@ -72,11 +72,11 @@ class AttemptSerializer(AttemptLineSerializer):
 class DeliveryLineSerializer(serializers.ModelSerializer[Delivery]):
     """A delivery in a list."""
 
-    key = serializers.IntegerField(source="pk", help_text="Number in this host.")
-    id = serializers.CharField(source="webhook_id", help_text="Its `webhook-id`.")
+    key = serializers.IntegerField(source="pk", help_text="Number of the delivery in this host.")
+    id = serializers.CharField(source="webhook_id", help_text="The header `webhook-id`.")
     status = serializers.ChoiceField(DeliveryStatus.values)
     reason = serializers.SerializerMethodField()
-    attempts = serializers.IntegerField(help_text="Number since it was created or last replayed.")
+    attempts = serializers.IntegerField(help_text="Attempts since creation or the last replay.")
     next_at = MomentField(
         allow_null=True, help_text="Time of the next attempt; null = at once, or none."
     )
@@ -85,11 +85,11 @@ class DeliveryLineSerializer(serializers.ModelSerializer[Delivery]):
     task = serializers.CharField(source="task.public_id", help_text="The task's id.")
     task_key = serializers.IntegerField(source="task_id")
     config_key = serializers.IntegerField(
-        source="config_id", allow_null=True, help_text="Null: the webhook was deleted."
+        source="config_id", allow_null=True, help_text="The webhook; null = it was deleted."
     )
     receiver = serializers.CharField(source="receiver.address")
     receiver_key = serializers.IntegerField(source="receiver_id")
-    first_event = serializers.IntegerField(source="number", help_text="Number of its first event.")
+    first_event = serializers.IntegerField(source="number", help_text="Number of the first event.")
     last_event = serializers.IntegerField(source="through")
     last_attempt = serializers.SerializerMethodField()
     created_at = MomentField()
@@ -140,9 +140,9 @@ class DeliveryQuerySerializer(CreatedQuerySerializer):
         child=serializers.ChoiceField(DeliveryStatus.values),
         required=False,
         max_length=len(DeliveryStatus.values),
-        help_text="Any of these.",
+        help_text="One of these statuses.",
     )
-    id = serializers.CharField(required=False, max_length=40, help_text="A `webhook-id`.")
+    id = serializers.CharField(required=False, max_length=40, help_text="The `webhook-id`.")
     agent = agent_field()
     task_key = key_field()
     config_key = key_field()
@@ -157,20 +157,20 @@ class ReplayChoiceSerializer(serializers.Serializer[Any]):
         required=False,
         allow_empty=False,
         max_length=BATCH,
-        help_text="`webhook-id`s, also of delivered ones.",
+        help_text="The `webhook-id`s of deliveries, also of delivered ones.",
     )
     task_key = key_field()
     agent = agent_field()
     receiver_key = key_field()
-    since = moment_field("Made then or later.")
-    until = moment_field("Made before then.")
+    since = moment_field("Created at or after this time.")
+    until = moment_field("Created before this time.")
     all = serializers.BooleanField(
-        required=False, default=False, help_text="Required if there is no other filter."
+        required=False, default=False, help_text="All dead deliveries. Required without filters."
     )
     also_delivered = serializers.BooleanField(
         required=False,
         default=False,
-        help_text="Also send delivered ones, which then arrive twice.",
+        help_text="True: also send delivered ones, which then arrive twice.",
     )
     dry_run = serializers.BooleanField(required=False, default=False, help_text="Only count them.")
     cursor = CursorField(SALT)
@@ -180,15 +180,15 @@ class ReplaySerializer(serializers.Serializer[Any]):
     """The result of a replay."""
 
     found = serializers.IntegerField(help_text="Number of deliveries that this request selected.")
-    replayed = serializers.IntegerField(help_text="Number of them that will be sent again.")
+    replayed = serializers.IntegerField(help_text="Deliveries that will be sent again.")
     left_alone = serializers.IntegerField(
         help_text="Number of the selected deliveries that are not sent: pending, without a webhook, unknown, or held back. In a dry run, all of them."
     )
     on_trial = serializers.IntegerField(
-        help_text="Number of them that go to a receiver or webhook that was disabled automatically. It is enabled again."
+        help_text="Number of the selected deliveries whose receiver or webhook was disabled automatically. It is enabled again."
     )
     held_back = serializers.IntegerField(
-        help_text="Number of them that are not sent because a user disabled their receiver."
+        help_text="Number of the selected deliveries that are not sent because a user disabled their receiver."
     )
     next = serializers.CharField(
         allow_null=True,
@@ -203,7 +203,7 @@ NARROWING = {"ids", "task_key", "agent", "receiver_key", "since", "until"}
 @extend_schema_view(
     list=extend_schema(
         operation_id="list_deliveries",
-        description="List deliveries, newest first, with why each waits or died.",
+        description="List deliveries, newest first, with the reason why each waits or died.",
     ),
     retrieve=extend_schema(description="Show a delivery with its attempts."),
 )

@@ -33,8 +33,8 @@ MAX_REASON = 200
 class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
     """A receiver in a list."""
 
-    key = serializers.IntegerField(source="pk", help_text="Number in this host.")
-    address = serializers.CharField(help_text="URL without the query.")
+    key = serializers.IntegerField(source="pk", help_text="Number of the receiver in this host.")
+    address = serializers.CharField(help_text="URL of the receiver, without the query.")
     health = serializers.SerializerMethodField()
     why = serializers.SerializerMethodField()
     until = serializers.SerializerMethodField()
@@ -78,8 +78,8 @@ class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
 class ReceiverSerializer(ReceiverLineSerializer):
     """A receiver with the numbers of its pending and dead deliveries."""
 
-    pending = serializers.IntegerField(help_text=f"Deliveries; {COUNTED} stands for more, too.")
-    dead = serializers.IntegerField(help_text=f"Deliveries; {COUNTED} stands for more, too.")
+    pending = serializers.IntegerField(help_text=f"Pending deliveries, at most {COUNTED}.")
+    dead = serializers.IntegerField(help_text=f"Dead deliveries, at most {COUNTED}.")
 
     class Meta(ReceiverLineSerializer.Meta):
         fields = (*ReceiverLineSerializer.Meta.fields, "pending", "dead")
@@ -102,7 +102,7 @@ class ReceiverQuerySerializer(CreatedQuerySerializer):
         help_text="`open`: also those that are half-open. `failing`: the last attempt failed, or was slow and an earlier one failed.",
     )
     address = serializers.CharField(
-        required=False, max_length=2_000, help_text="A piece of the URL, without the query."
+        required=False, max_length=2_000, help_text="A part of the URL, without the query."
     )
 
 
@@ -112,14 +112,14 @@ class DisableSerializer(serializers.Serializer[Any]):
 
     reason = serializers.CharField(
         max_length=MAX_REASON,
-        help_text="A note for other users. Deliveries that are dead because of it show it.",
+        help_text="The reason, for other users. Deliveries that die because of it show it.",
     )
 
 
 @extend_schema_view(
     list=extend_schema(description="List receivers, newest first."),
     retrieve=extend_schema(
-        description="Show a receiver, how it stands, and how much there is for it."
+        description="Show a receiver with its health and the numbers of its deliveries."
     ),
 )
 class ReceiverViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Receiver]):

@@ -56,17 +56,17 @@ class Command(BaseCommand):
         words = parser.add_subparsers(dest="subcommand", metavar="subcommand", required=True)
         tasks = words.add_parser("tasks", help="list tasks, newest first")
         tasks.add_argument(
-            "search", nargs="?", help="an id or how it begins, the id of a context, or words"
+            "search", nargs="?", help="a task's id or its beginning, a context's id, or words"
         )
         _add_filters(tasks)
-        tasks.add_argument("--lines", type=int, default=50, help="at most (default 50)")
+        tasks.add_argument("--lines", type=int, default=50, help="most lines (default 50)")
         tasks.add_argument("--format", choices=["table", "json", "csv"], default="table")
-        cancel = words.add_parser("cancel", help="cancel tasks, by ids or all that filters mean")
+        cancel = words.add_parser("cancel", help="cancel tasks, by ids or by filters")
         cancel.add_argument("ids", nargs="*", metavar="ID", help="ids of tasks, or numbers (#17)")
         _add_filters(cancel)
-        cancel.add_argument("--yes", action="store_true", help="do not ask")
+        cancel.add_argument("--yes", action="store_true", help="cancel without asking")
         why = words.add_parser("why", help="explain a stuck task: the reason and the next step")
-        why.add_argument("task", help="its id, or its number (#17)")
+        why.add_argument("task", help="the id of the task, or its number (#17)")
 
     def handle(self, *args: Any, subcommand: str, **options: Any) -> None:
         """Run the subcommand. A closed pipe (`| head`) ends it quietly."""
@@ -142,17 +142,17 @@ def _add_filters(parser: ArgumentParser) -> None:
     several = "a state, or `unfinished`; may be given several times"
     add("--state", type=_states, action="append", default=[], help=several)
     add("--agent", metavar="SLUG")
-    add("--tenant", help="exactly; empty = of none")
-    add("--owner", metavar="PRINCIPAL", help="owner or creator")
+    add("--tenant", help="the exact name of a tenant; empty = without a tenant")
+    add("--owner", metavar="PRINCIPAL", help="the owner or the creator of the tasks")
     add("--context", metavar="ID")
     add("--dialect", choices=sorted(DIALECTS))
     add("--binding", choices=[binding.value for binding in Binding])
-    add("--mark", choices=[mark.name for mark in MARKS.values()], help="state of its webhooks")
-    add("--stuck", nargs="?", const="any", choices=["any", *KINDS], help="do not go on, and why")
-    add("--id-prefix", metavar="TEXT", help="the beginning of the id")
-    add("--text", metavar="WORDS", help="words that its first message begins with")
-    add("--since", type=moments.moment, metavar="TIME", help="made from then on")
-    add("--until", type=moments.moment, metavar="TIME", help="made before then")
+    add("--mark", choices=[mark.name for mark in MARKS.values()], help="the mark of the tasks")
+    add("--stuck", nargs="?", const="any", choices=["any", *KINDS], help="the reason of the wait")
+    add("--id-prefix", metavar="TEXT", help="the first characters of a task's id")
+    add("--text", metavar="WORDS", help="words of the first message")
+    add("--since", type=moments.moment, metavar="TIME", help="created at or after this time")
+    add("--until", type=moments.moment, metavar="TIME", help="created before this time")
 
 
 def _states(text: str) -> frozenset[TaskState]:

@@ -30,7 +30,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add a parser for each subcommand."""
         words = parser.add_subparsers(dest="word", required=True)
-        words.add_parser("head", help="show the newest link")
+        words.add_parser("head", help="show number and hash of the newest entry")
         check = words.add_parser("verify", help="verify the whole log; exit code 1 if it is broken")
         check.add_argument(
             "--since-head",
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         for name in ("tenant", "actor", "object", "agent"):
             out.add_argument(f"--{name}", default="")
         out.add_argument(
-            "--action", default="", help=f"such as {Action.TASK_SEND.value}, or all of `task`"
+            "--action", default="", help=f"`task` for all, or such as {Action.TASK_SEND.value}"
         )
         out.add_argument("--since", type=moment, metavar="TIME")
         out.add_argument("--until", type=moment, metavar="TIME")

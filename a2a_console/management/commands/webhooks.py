@@ -33,21 +33,19 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add a parser for each subcommand; both have the same filters."""
         words = parser.add_subparsers(dest="word", required=True)
-        listing = words.add_parser("list", help="list them, the oldest first")
+        listing = words.add_parser("list", help="list dead deliveries, the oldest first")
         _add_narrowing(listing)
-        listing.add_argument(
-            "--lines", type=int, default=LINES, help=f"list so many (default {LINES})"
-        )
-        again = words.add_parser("replay", help="send them again")
-        again.add_argument("ids", nargs="*", metavar="ID", help="webhook-ids; delivered ones, too")
+        listing.add_argument("--lines", type=int, default=LINES, help=f"lines (default {LINES})")
+        again = words.add_parser("replay", help="send deliveries again")
+        again.add_argument("ids", nargs="*", metavar="ID", help="webhook-ids of dead or delivered")
         _add_narrowing(again)
-        again.add_argument("--all", action="store_true", help="all of them, without filters")
+        again.add_argument("--all", action="store_true", help="all dead deliveries")
         again.add_argument(
             "--also-delivered",
             action="store_true",
-            help="also delivered ones, which then arrive twice",
+            help="also send delivered ones, which then arrive twice",
         )
-        again.add_argument("--dry-run", action="store_true", help="only count them")
+        again.add_argument("--dry-run", action="store_true", help="only count the deliveries")
 
     def handle(self, *, word: str, **options: Any) -> None:
         """Run the subcommand."""
@@ -107,13 +105,15 @@ class Command(BaseCommand):
 
 
 def _add_narrowing(parser: ArgumentParser) -> None:
-    parser.add_argument("--task", default="", metavar="ID", help="of the task of this id")
-    parser.add_argument("--agent", default="", metavar="SLUG", help="of tasks of this agent")
+    parser.add_argument("--task", default="", metavar="ID", help="only deliveries of this task")
+    parser.add_argument("--agent", default="", metavar="SLUG", help="only deliveries of this agent")
     parser.add_argument(
-        "--receiver", default="", metavar="URL", help="to this URL; its query does not count"
+        "--receiver", default="", metavar="URL", help="only deliveries to this URL; no query"
     )
-    parser.add_argument("--since", type=moment, metavar="TIME", help="made from then on")
-    parser.add_argument("--until", type=moment, metavar="TIME", help="made before then")
+    parser.add_argument(
+        "--since", type=moment, metavar="TIME", help="created at or after this time"
+    )
+    parser.add_argument("--until", type=moment, metavar="TIME", help="created before this time")
 
 
 def _choose(options: dict[str, Any]) -> DeliverySelection:

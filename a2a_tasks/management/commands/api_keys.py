@@ -25,15 +25,15 @@ class Command(BaseCommand):
         """Add a subcommand for each action."""
         words = parser.add_subparsers(dest="word", required=True)
         create = words.add_parser("create", help="make a key and show it, once")
-        create.add_argument("name", help="the use of the key")
-        create.add_argument("--scopes", default="", help="separated by spaces")
+        create.add_argument("name", help="the purpose of the key")
+        create.add_argument("--scopes", default="", help="scopes, separated by spaces")
         create.add_argument("--tenant", default="")
-        create.add_argument("--rate", default="", help="its rate limit: 20/s, 600/m burst 100")
+        create.add_argument("--rate", default="", help="a rate limit, such as 600/m burst 100")
         create.add_argument(
             "--days",
             type=float,
             default=LIFE.days,
-            help=f"until it expires (default {LIFE.days}; 0 = never)",
+            help=f"days until the key expires (default {LIFE.days}; 0 = never)",
         )
         words.add_parser("list", help="show all keys")
         turn = words.add_parser("rotate", help="give a key a new secret and show it, once")
@@ -44,7 +44,7 @@ class Command(BaseCommand):
             default=24.0,
             help="hours for which the old secret remains valid (default 24)",
         )
-        turn.add_argument("--days", type=float, help="until it expires, from now (0 = as before)")
+        turn.add_argument("--days", type=float, help="days until the key expires (0 = no change)")
         end = words.add_parser("revoke", help="revoke a key")
         end.add_argument("prefix")
 

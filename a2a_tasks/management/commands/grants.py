@@ -25,8 +25,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add a subcommand for each action."""
         words = parser.add_subparsers(dest="word", required=True)
-        add = words.add_parser("add", help="grant something")
-        add.add_argument("agent", help="its slug, or * for all")
+        add = words.add_parser("add", help="add a grant")
+        add.add_argument("agent", help="the slug of an agent, or * for all")
         add.add_argument("grantee", help=WHO)
         add.add_argument("right", nargs="?", default=GrantRight.USE, choices=GrantRight.values)
         listing = words.add_parser("list", help="show all grants, or those that concern an agent")

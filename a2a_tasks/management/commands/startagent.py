@@ -48,9 +48,9 @@ class Command(TemplateCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add a name and a directory."""
-        parser.add_argument("name", help="in lower case, with underscores: weather_report")
+        parser.add_argument("name", help="the name in lower case, with underscores: weather_report")
         parser.add_argument(
-            "directory", nargs="?", help="where its files go; default: a new folder of that name"
+            "directory", nargs="?", help="folder for the files; default: a new one of that name"
         )
         parser.add_argument(
             "--kind",

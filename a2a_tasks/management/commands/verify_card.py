@@ -41,7 +41,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the arguments: the card, and the trusted keys."""
-        parser.add_argument("card", metavar="URL|FILE", help="of a card, or the URL of an agent")
+        parser.add_argument("card", metavar="URL|FILE", help="a card, or the URL of an agent")
         parser.add_argument("--keys", metavar="URL|FILE", default="", help="the JWK Set to trust")
         parser.add_argument(
             "--algorithm",

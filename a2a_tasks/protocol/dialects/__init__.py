@@ -1,8 +1,7 @@
 """The dialects, one module per wire generation: each decodes requests and encodes values and errors for its clients.
 
-A dialect depends neither on HTTP nor on the store. To add one: write the module, and add rows to `CLASSES`, to the
-mounts, to the supported versions and to the detection table (docs/architecture.md). `tests/unit/dialects/test_tables.py`
-lists all further tables by dialect, and fails while a required row is missing.
+A dialect depends neither on HTTP nor on the store. To add one: write the module, and add rows to `CLASSES` and to the
+detection table (docs/architecture.md).
 """
 
 from __future__ import annotations

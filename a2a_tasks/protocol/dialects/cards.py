@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-__all__ = ["MEDIA_TYPES", "draft", "final", "hybrid", "legacy", "oldest", "v02", "v03"]
+__all__ = [
+    "ABOUT",
+    "MEDIA_TYPES",
+    "MODES",
+    "draft",
+    "final",
+    "hybrid",
+    "legacy",
+    "oldest",
+    "v02",
+    "v03",
+]
 
 Card = Mapping[str, Any]
 Scheme = Mapping[str, Any]
@@ -35,6 +46,9 @@ FINAL_FLOWS: Flows = {
     "authorizationCode": (*FLOWS["authorizationCode"], "pkceRequired"),
     "deviceCode": ("deviceAuthorizationUrl", "tokenUrl", "refreshUrl", "scopes"),
 }
+#: Members that all cards but the oldest must have, and those with default modes.
+ABOUT = frozenset({"name", "description", "version", "capabilities", "skills"})
+MODES = frozenset({"defaultInputModes", "defaultOutputModes"})
 #: Modes were words before they were media types: clients of the first cards accept either.
 WORDS = {"text/plain": "text", "application/json": "data"}
 MEDIA_TYPES = {word: media_type for media_type, word in WORDS.items()}

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from a2a_tasks.protocol.catalogue import BY_NAME
+from a2a_tasks.protocol.dialects.signed_members import CardSignature
 from a2a_tasks.protocol.errors import A2AError, InvalidParams, MethodNotFound
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.lifecycle import Recorded, mark_of
@@ -100,6 +101,10 @@ class DialectFeatures:
     final: bool = True
     #: Artifacts are identified by their position.
     index: bool = False
+    #: A task has one webhook, named as the task.
+    one_webhook: bool = False
+    #: Id of a webhook that is registered without one; empty = a random one.
+    webhook_id: str = ""
     #: A required extension that the client does not request is an error.
     enforces_extensions: bool = False
     #: An error in a stream is announced by an `event: error` line.
@@ -174,6 +179,14 @@ class Dialect(ABC):
     #: The name shown to people.
     title: ClassVar[str]
     features: ClassVar[DialectFeatures]
+    #: The name of its own mount, below `a2a/`, and the A2A-Versions admitted there besides an absent one.
+    path: ClassVar[str]
+    admits: ClassVar[frozenset[str]] = frozenset()
+    #: The members that readers of its card require, and those that they require of a skill.
+    card_members: ClassVar[frozenset[str]]
+    skill_members: ClassVar[tuple[str, ...]] = ("id", "name", "description", "tags")
+    #: The signature of its card; None = the dialect has none.
+    signature: ClassVar[CardSignature | None] = None
     #: Maps JSON-RPC methods to operations.
     methods: ClassVar[Mapping[str, str]]
     #: HTTP+JSON routes; none if the dialect has no such binding.

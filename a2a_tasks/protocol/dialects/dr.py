@@ -19,6 +19,7 @@ from a2a_tasks.protocol.dialects.reading import (
     read_wrapped_part,
 )
 from a2a_tasks.protocol.dialects.resources import COMMON_ROUTES, PushResources, task_of
+from a2a_tasks.protocol.dialects.signed_members import DRAFT, CardSignature
 from a2a_tasks.protocol.dialects.trees import Tree, violations, write_wrapped
 from a2a_tasks.protocol.dialects.v10 import CODES_1_0_0
 from a2a_tasks.protocol.errors import A2AError, ProtocolError
@@ -44,6 +45,9 @@ class Draft(PushResources, Kinds):
 
     code, version, title = "dr", "1.0", "1.0 draft"
     features = DialectFeatures(waits=False, enforces_extensions=True)
+    path, admits = "1.0-draft", frozenset({"1.0", "0.3"})
+    card_members = cards.ABOUT | cards.MODES | {"protocolVersion"}
+    signature = CardSignature(DRAFT)
     methods = {
         "SendMessage": "SendMessage",
         "SendStreamingMessage": "SendStreamingMessage",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_tasks.protocol import errors
+from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.protocol.dialects.dialect import DialectFeatures, Subject
 from a2a_tasks.protocol.dialects.reading import (
     WORD_ROLES,
@@ -38,6 +39,7 @@ class Kinds(TreeDialect):
     """The base class; see `Dialect` and `TreeDialect` for the purpose of each method."""
 
     features = DialectFeatures(lenient_subscribe=True, streams_refusals=True)
+    card_members = cards.ABOUT | cards.MODES | {"url", "protocolVersion"}
     methods = {
         "message/send": "SendMessage",
         "message/stream": "SendStreamingMessage",

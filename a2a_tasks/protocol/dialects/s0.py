@@ -23,6 +23,7 @@ class S0(V00):
     """The dialect seed-0; its base is that of April 2025."""
 
     code, version, title = "s0", "", "seed-0"
+    path, admits = "seed-0", frozenset[str]()
     methods = {
         "agent/getCard": "GetAgentCard",
         **{method: name for method, name in V00.methods.items() if method != "tasks/resubscribe"},

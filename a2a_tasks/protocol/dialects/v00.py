@@ -42,6 +42,9 @@ class V00(TreeDialect):
     """The dialect 0.0; see `Dialect` and `TreeDialect` for the purpose of each method."""
 
     code, version, title = "v00", "0.0", "0.0 (April 2025)"
+    path, admits = "0.0", frozenset({"0.0"})
+    card_members = frozenset({"name", "url", "version", "capabilities", "skills"})
+    skill_members = ("id", "name")
     features = DialectFeatures(
         client_names_task=True,
         history=0,
@@ -51,6 +54,7 @@ class V00(TreeDialect):
         lenient_subscribe=True,
         streams_refusals=True,
         index=True,
+        one_webhook=True,
         degraded={S.REJECTED: S.FAILED, S.AUTH_REQUIRED: S.INPUT_REQUIRED},
     )
     methods = {

@@ -15,6 +15,7 @@ class V01(V00):
     """The dialect 0.1; see `V00`."""
 
     code, version, title = "v01", "0.1", "0.1"
+    path, admits = "0.1", frozenset({"0.1"})
 
     def read_create_push(self, fields: Fields) -> CreatePushConfigRequest:
         """Read a config, where null deletes the task's config."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +30,8 @@ class V02(Kinds):
     """The dialect 0.2; the code it shares with 0.3 is in `kinds`."""
 
     code, version, title = "v02", "0.2", "0.2"
+    features = replace(Kinds.features, one_webhook=True)
+    path, admits = "0.2", frozenset({"0.2"})
     routes = _V02Rest.routes
 
     @cached_property

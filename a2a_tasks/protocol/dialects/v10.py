@@ -35,6 +35,7 @@ from a2a_tasks.protocol.dialects.reading import (
     parts,
     tenant,
 )
+from a2a_tasks.protocol.dialects.signed_members import FINAL, CardSignature
 from a2a_tasks.protocol.errors import A2AError
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded
@@ -197,6 +198,9 @@ class V10(Dialect):
 
     code, version, title = "v10", "1.0", "1.0"
     features = DialectFeatures(final=False, enforces_extensions=True, error_event=True)
+    path, admits = "1.0", frozenset({"1.0"})
+    card_members = cards.ABOUT | cards.MODES | {"supportedInterfaces"}
+    signature = CardSignature(FINAL, loosely=True)
     methods = {operation.name: operation.name for operation in OPERATIONS}
     #: SubscribeToTask is POST in the text and GET in the proto; both are served.
     routes = tuple(

@@ -13,16 +13,8 @@ from google.protobuf.descriptor import FieldDescriptor
 from hypothesis import given
 
 from a2a_tasks.protocol.dialects import cards
-from a2a_tasks.signatures.forms import (
-    FINAL,
-    SIGNED,
-    FieldKind,
-    Named,
-    form_of,
-    loose,
-    payload,
-    strict,
-)
+from a2a_tasks.protocol.dialects.signed_members import FINAL, FieldKind, MapOf
+from a2a_tasks.signatures.forms import SIGNED, form_of, loose, payload, strict
 from tests.support.rows import rows
 from tests.support.signatures.given import CARD, at_leisure
 from tests.unit.protocol.test_cards import ALL, FULL, any_cards
@@ -228,7 +220,7 @@ def differences(told: FieldKind, message: Any) -> Iterator[str]:
     yield from (f"{message.name}.{name}: kept" for name in told.kept ^ kept)
     for name, nested in told.members.items():
         of = fields[name].message_type
-        if isinstance(nested, Named):
+        if isinstance(nested, MapOf):
             yield from differences(nested.of, of.fields_by_name["value"].message_type)
         elif nested is not None:
             yield from differences(nested, of)
