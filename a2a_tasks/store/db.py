@@ -33,12 +33,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Blame, Overloaded
 from a2a_tasks.store.backend.interface import backend
-from a2a_tasks.store.backend.sessions import (
-    CUT_OFF,
-    LOCKED,
-    check_connection,
-    longest,
-)
+from a2a_tasks.store.backend.sessions import CUT_OFF, LOCKED, check_connection, longest
 from a2a_tasks.store.writability import note_refusal
 
 __all__ = [
