@@ -49,10 +49,19 @@ class PatientStream(io.TextIOBase):
                 return len(text)
             self._waiting += piece
             if self._thread is None:
-                self._thread = threading.Thread(target=self._pass_on, name="log", daemon=True)
-                self._thread.start()
+                self._start()
             self._changed.notify_all()
         return len(text)
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._pass_on, name="log", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the process has no thread left, or is ending
+            self._put(bytes(self._waiting))
+            self._waiting.clear()
+        else:
+            self._thread = thread
 
     def flush(self) -> None:
         """Wait until all is written, for PATIENCE at most, and not at all if the one before waited in vain."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,6 +90,20 @@ def test_what_is_too_much_is_lost_and_counted(pipe: Pipe, caplog: pytest.LogCapt
     print("here", end="", file=stream, flush=True)
     assert pipe.read(4) == "here"
     assert ["2 lines of the log were lost" in message for message in caplog.messages] == [True]
+
+
+def test_without_a_thread_a_line_is_written_at_once(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end of the process, or if the machine has no threads left."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    stream = PatientStream(pipe.far)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    print("a line", file=stream, flush=True)
+    assert pipe.read(7) == "a line\n"
 
 
 def test_a_full_disk_loses_lines_only(caplog: pytest.LogCaptureFixture) -> None:
