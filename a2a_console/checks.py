@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from django.apps import AppConfig, apps
+from django.apps import apps
 from django.core.checks import CheckMessage, Error, register
 from django.template import TemplateDoesNotExist
 from django.template.loader import get_template
@@ -17,9 +17,7 @@ APPS = ("admin", "auth", "contenttypes", "messages", "sessions", "staticfiles")
 
 
 @register()
-def check_project(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_project(**_: Any) -> Iterable[CheckMessage]:
     """Report missing apps, and templates that cannot be found."""
     for name in APPS:
         if not apps.is_installed(f"django.contrib.{name}"):

@@ -13,22 +13,23 @@ from a2a_tasks.agents import Agent
 from a2a_tasks.agents.host_extensions import USAGE
 from a2a_tasks.agents.usage import ModelUsage
 from a2a_tasks.bindings.door import RequestContext, load_dialect
-from a2a_tasks.bindings.http import Request
+from a2a_tasks.bindings.event_stream import STREAM_HEADERS
+from a2a_tasks.bindings.http import NOSNIFF, Headers, Request, Send
 from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.handler import OperationTable
 from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.dialects.reading import MAX_ID_LENGTH
-from a2a_tasks.protocol.errors import MethodNotFound, TaskNotFound
-from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.errors import ContentTypeNotSupported, MethodNotFound, TaskNotFound
+from a2a_tasks.protocol.jsontext import read, write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED
 from a2a_tasks.protocol.mounts import MOUNTS
 from a2a_tasks.protocol.requests import GetTaskRequest, SendMessageRequest
 from a2a_tasks.streaming.stream import EventStream
 from a2a_tasks.telemetry.observed_request import ObservedRequest
 
-__all__ = ["Visit", "admit_bearer_keys", "enter", "read_task_id"]
+__all__ = ["Visit", "admit_bearer_keys", "begin_stream", "enter", "read_document", "read_task_id"]
 
 #: The key of callers without credentials: clients of OpenAI's API refuse to go without a key.
 NO_KEY = "anonymous"
@@ -105,6 +106,19 @@ def admit_bearer_keys(request: Request) -> None:
         del request.headers["authorization"]
         if key not in {"", NO_KEY}:
             request.headers.setdefault(str(conf.API_KEY_HEADER).lower(), key)
+
+
+async def read_document(request: Request) -> Any:
+    """Return the JSON of a request. Raises ContentTypeNotSupported, TooLarge, ParseError, InvalidParams."""
+    if called := request.unreadable:
+        raise ContentTypeNotSupported("Send application/json", mediaType=called)
+    return read(await request.body(), max_depth=int(conf.MAX_JSON_DEPTH))
+
+
+async def begin_stream(send: Send, headers: Headers) -> None:
+    """Begin an answer of server-sent events."""
+    given = [*STREAM_HEADERS, NOSNIFF, *headers]
+    await send({"type": "http.response.start", "status": 200, "headers": given})
 
 
 async def enter(

@@ -12,11 +12,9 @@ from a2a_push.operations.push_configs import (
     list_push_configs,
 )
 from a2a_tasks.operations.cancel_task import cancel_task
-from a2a_tasks.operations.get_agent_card import get_agent_card
-from a2a_tasks.operations.get_extended_agent_card import get_extended_agent_card
-from a2a_tasks.operations.get_task import get_task
+from a2a_tasks.operations.cards import get_agent_card, get_extended_agent_card
 from a2a_tasks.operations.handler import OperationHandler, OperationTable
-from a2a_tasks.operations.list_tasks import list_tasks
+from a2a_tasks.operations.reads import get_task, list_tasks
 from a2a_tasks.operations.send_message import send_message
 from a2a_tasks.operations.send_streaming_message import send_streaming_message
 from a2a_tasks.operations.subscribe_to_task import subscribe_to_task

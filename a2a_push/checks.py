@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
 
 from a2a_push import address_guard, keys
@@ -24,9 +23,7 @@ _LOOPBACK_IS_OPEN = Warning(
 
 
 @register()
-def check_secret_keys(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_secret_keys(**_: Any) -> Iterable[CheckMessage]:
     """Report invalid keys before the first secret is sealed."""
     try:
         sealing.check_keys()
@@ -37,9 +34,7 @@ def check_secret_keys(
 
 
 @register()
-def check_webhook_secrets(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_webhook_secrets(**_: Any) -> Iterable[CheckMessage]:
     """Report invalid secrets before the first notification is signed."""
     try:
         keys.ring()
@@ -50,9 +45,7 @@ def check_webhook_secrets(
 
 
 @register(deploy=True)
-def check_public_url(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_public_url(**_: Any) -> Iterable[CheckMessage]:
     """Report a missing public URL, which webhooks need: they have no request to take it from. `check --deploy`."""
     if not conf.PUBLIC_URL and any(agent.push_notifications for agent in registry.agents()):
         yield Warning(
@@ -63,9 +56,7 @@ def check_public_url(
 
 
 @register()
-def check_way_out(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_way_out(**_: Any) -> Iterable[CheckMessage]:
     """Report invalid settings of webhooks' addresses, and a dangerous one."""
     try:
         address_guard.guard()

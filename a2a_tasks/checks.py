@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Any
 
-from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Warning, register  # noqa: A004
 from django.core.files.storage import storages
@@ -59,17 +58,13 @@ _GRPC_URL = re.compile(r"https?://[^/?#@\s]+/?")
 
 
 @register()
-def check_agents(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_agents(**_: Any) -> Iterable[CheckMessage]:
     """Report mistakes in agents: clashing slugs, no skills, bad media types."""
     return list(registry.check())
 
 
 @register()
-def check_settings(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_settings(**_: Any) -> Iterable[CheckMessage]:
     """Report mistakes in the environment."""
     unreadable = list(_check_values())
     if unreadable:
@@ -82,9 +77,7 @@ def check_settings(
 
 
 @register()
-def check_card_keys(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_card_keys(**_: Any) -> Iterable[CheckMessage]:
     """Report invalid card keys and cards that cannot be signed, before the first card is signed."""
     try:
         ring.check_keys()
@@ -95,9 +88,7 @@ def check_card_keys(
 
 
 @register()
-def check_audit_keys(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_audit_keys(**_: Any) -> Iterable[CheckMessage]:
     """Report keys too short to seal with, before the first entry is sealed."""
     try:
         keys()
@@ -108,9 +99,7 @@ def check_audit_keys(
 
 
 @register(deploy=True)
-def check_audit_keys_of_production(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_audit_keys_of_production(**_: Any) -> Iterable[CheckMessage]:
     """Report an audit log that is sealed with a key derived from SECRET_KEY."""
     if conf.AUDIT_KEYS:
         return []
@@ -124,9 +113,7 @@ def check_audit_keys_of_production(
 
 
 @register(deploy=True)
-def check_sealed_secrets(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_sealed_secrets(**_: Any) -> Iterable[CheckMessage]:
     """Report secrets in the database that no current key opens: `manage.py check --deploy`."""
     for column in sealed_columns.columns():
         try:
@@ -149,9 +136,7 @@ def check_sealed_secrets(
 
 
 @register(deploy=True)
-def check_card_keys_of_production(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_card_keys_of_production(**_: Any) -> Iterable[CheckMessage]:
     """Report cards signed with a derived key instead of configured keys: `manage.py check --deploy`."""
     if conf.SIGN_CARDS and conf.PUBLIC_URL and not conf.CARD_KEYS.strip():
         yield Warning(
@@ -162,9 +147,7 @@ def check_card_keys_of_production(
 
 
 @register()
-def check_files(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_files(**_: Any) -> Iterable[CheckMessage]:
     """Report an unknown file storage and invalid settings for fetching files."""
     try:
         storages[STORAGE]
@@ -179,9 +162,7 @@ def check_files(
 
 
 @register(deploy=True)
-def check_files_of_production(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_files_of_production(**_: Any) -> Iterable[CheckMessage]:
     """Report agents that may call this machine: `manage.py check --deploy`."""
     if conf.FETCH_ALLOW_PRIVATE:
         yield Warning(
@@ -192,9 +173,7 @@ def check_files_of_production(
 
 
 @register(deploy=True)
-def check_secret_key_of_production(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_secret_key_of_production(**_: Any) -> Iterable[CheckMessage]:
     """Report a generated SECRET_KEY, whose seals and signatures are valid on this machine alone: `check --deploy`."""
     if project.SECRET_KEY_IS_OURS and not project.A2A_EMBEDDED:
         yield Warning(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
@@ -26,6 +26,7 @@ __all__ = [
     "forget",
     "is_ours",
     "names",
+    "of_settings",
     "opens_door",
     "own_path",
     "path_below",
@@ -550,8 +551,16 @@ class _ProjectReader:
         return value
 
 
+_C = TypeVar("_C", bound=Any)
+_caches: list[Any] = []
 conf = cast("HostSettings", _HostReader())
 project = cast("ProjectSettings", _ProjectReader())
+
+
+def of_settings(cached: _C) -> _C:
+    """Let a cache of what follows from settings be cleared with them: `@of_settings` above `@functools.cache`."""
+    _caches.append(cached)
+    return cached
 
 
 @receiver(setting_changed)
@@ -559,6 +568,8 @@ def forget(**_: Any) -> None:
     """Clear what was read: a test has overridden settings or the environment."""
     vars(conf).clear()
     vars(project).clear()
+    for cached in _caches:
+        cached.cache_clear()
 
 
 def names() -> list[str]:

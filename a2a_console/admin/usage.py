@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import URLPattern, path
@@ -18,7 +17,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from a2a_console.admin.widgets.charts import Chart
-from a2a_console.admin.widgets.staff import may_view
+from a2a_console.admin.widgets.staff import demand, may_view
 from a2a_console.site import page_url, site
 from a2a_console.staff import of_tenants, tenants_of
 from a2a_console.statistics.counts import TooMany
@@ -128,8 +127,7 @@ class UsagePage:
 @require_safe
 def usage_page(request: HttpRequest) -> HttpResponse:
     """Show the sums of usage, or send them as CSV, to users who may view tasks."""
-    if not may_view(request, Task):
-        raise PermissionDenied
+    demand(may_view(request, Task))
     request.current_app = site.name
     query = request.GET.copy()
     is_file = query.pop("form", [""])[-1] == "csv"

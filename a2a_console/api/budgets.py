@@ -61,17 +61,8 @@ class BudgetUseSerializer(serializers.ModelSerializer[BudgetUse]):
     class Meta:
         model = BudgetUse
         fields = (
-            *(
-                "key",
-                "budget",
-                "subject",
-                "since",
-                "used",
-                "limit",
-                "allowed",
-                "asked_at",
-                "refused",
-            ),
+            *("key", "budget", "subject", "since", "used"),
+            *("limit", "allowed", "asked_at", "refused"),
         )
         extra_kwargs = {
             "subject": {

@@ -27,7 +27,6 @@ __all__ = [
     "MOMENT",
     "CreatedQuerySerializer",
     "CursorField",
-    "IndexedKeyPagination",
     "ItemsPagination",
     "KeyPagination",
     "MomentField",
@@ -192,13 +191,11 @@ class KeyPagination(ItemsPagination):
         "description": "`cursor` of the next page; null at the end. A page may hold fewer rows than asked for, and still "
         "have one.",
     }
-    #: True if an index leads to the rows for every query, so that a page may search the whole table.
-    indexed: ClassVar[bool] = False
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """Return a page of the rows. Raises InvalidQuery for a cursor that is not of such a list."""
         query = view.validated_query
-        indexed = self.indexed or not view.indexed_parameters.isdisjoint(query)
+        indexed = view.indexed or not view.indexed_parameters.isdisjoint(query)
         return self.paginate(queryset, query, indexed=indexed)
 
     def paginate(
@@ -231,12 +228,6 @@ class KeyPagination(ItemsPagination):
             return int(read_cursor(salt, query["cursor"]))
         except (ValueError, TypeError):
             raise InvalidQuery({"cursor": "This is not a cursor of this list."}) from None
-
-
-class IndexedKeyPagination(KeyPagination):
-    """Pages of rows that an index leads to."""
-
-    indexed = True
 
 
 class NumberPagination(ItemsPagination):

@@ -16,14 +16,7 @@ from a2a_tasks.conf import base_url
 from a2a_tasks.protocol.files import Link, in_text
 from a2a_tasks.store import file_links
 
-__all__ = [
-    "AS_STORED",
-    "LIMIT",
-    "StoredField",
-    "make_linker",
-    "parse_stored",
-    "select_stored",
-]
+__all__ = ["AS_STORED", "LIMIT", "StoredField", "make_linker", "parse_stored", "select_stored"]
 
 _M = TypeVar("_M", bound=Model)
 #: The largest body in characters in an answer; of longer ones the answer has only the size.

@@ -17,7 +17,6 @@ from rest_framework.response import Response
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import WRITE, RequiredRight
 from a2a_console.api.pagination import (
-    IndexedKeyPagination,
     KeyPagination,
     MomentField,
     NumberPagination,
@@ -30,13 +29,7 @@ from a2a_console.api.pagination import (
 )
 from a2a_console.api.runs import TO_VIEW_RUNS, RunLineSerializer, select_runs
 from a2a_console.api.schema import extend_schema
-from a2a_console.api.stored import (
-    AS_STORED,
-    StoredField,
-    make_linker,
-    parse_stored,
-    select_stored,
-)
+from a2a_console.api.stored import AS_STORED, StoredField, make_linker, parse_stored, select_stored
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.diagnosis.call_tree import CalledTask, read_tree
 from a2a_console.diagnosis.reasons import Needs, Reason, diagnose
@@ -494,7 +487,8 @@ class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
         required_right=TO_VIEW_RUNS,
         serializer_class=RunLineSerializer,
         query_serializer_class=PageQuerySerializer,
-        pagination_class=IndexedKeyPagination,
+        pagination_class=KeyPagination,
+        indexed=True,
     )
     def runs(self, request: Request, key: int) -> Response:
         """List the runs of a task, newest first."""

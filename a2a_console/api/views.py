@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from django.core.signals import setting_changed
-from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import include, path
@@ -20,7 +18,7 @@ from rest_framework.response import Response
 from a2a_console.api.operators import READ, RequiredRight
 from a2a_console.api.schema import DESCRIPTION
 from a2a_console.api.viewsets import HostAPIView
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, of_settings
 
 __all__ = ["DescriptionView", "NowhereView", "describe_api", "show_docs"]
 
@@ -42,6 +40,7 @@ class DescriptionView(HostAPIView):
         return Response(describe_api(), content_type="application/vnd.oai.openapi+json")
 
 
+@of_settings
 @functools.cache
 def describe_api() -> dict[str, Any]:
     """Return the OpenAPI description."""
@@ -50,12 +49,6 @@ def describe_api() -> dict[str, Any]:
     with patched_settings({**DESCRIPTION, "SERVERS": servers}):
         found: dict[str, Any] = SchemaGenerator(patterns=patterns).get_schema(None, public=True)  # type: ignore[no-untyped-call]
     return found
-
-
-@receiver(setting_changed)
-def _forget(**_: Any) -> None:
-    """Forget the description: the ways to authenticate may have changed."""
-    describe_api.cache_clear()
 
 
 class NowhereView(HostAPIView):

@@ -1,4 +1,5 @@
-"""The base of all viewsets of the management API: rights, visible rows, and validation before the handler."""
+"""The base of all viewsets of the management API: rights (denied unless the view requires one and the operator has it),
+visible rows, and validation before the handler."""
 
 from __future__ import annotations
 
@@ -8,23 +9,38 @@ from typing import Any, ClassVar, TypeVar
 from django.db.models import Model, QuerySet
 from rest_framework import serializers
 from rest_framework.filters import BaseFilterBackend
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
-from rest_framework.viewsets import GenericViewSet, ViewSetMixin
+from rest_framework.viewsets import GenericViewSet
 
 from a2a_console.api.authentication import HostAuthentication
 from a2a_console.api.exceptions import InvalidQuery, exception_handler
 from a2a_console.api.operators import Operator, RequiredRight, filter_visible, get_operator
 from a2a_console.api.pagination import ItemsPagination, KeyPagination
 from a2a_console.api.parsers import HostJSONParser, HostJSONRenderer, IgnoreAccept
-from a2a_console.api.permissions import HasRight
 from a2a_console.api.schema import HostSchema
 
-__all__ = ["HostAPIView", "HostViewSet", "ParameterFilter", "StrictRequestMixin"]
+__all__ = ["HasRight", "HostAPIView", "HostViewSet", "ParameterFilter"]
 
 _M = TypeVar("_M", bound=Model)
 _Serializer = type[serializers.Serializer[Any]]
+
+
+class HasRight(BasePermission):
+    """The operator has the right that the action requires. An action without a right is always denied."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Narrow `request.auth` to the right. Raises Unauthenticated, InsufficientScope, MissingPermission."""
+        operator = get_operator(request)
+        if request.method not in view.allowed_methods:
+            return True  # the answer will be 405
+        right = view.get_required_right()
+        if right is None:
+            return False
+        request.auth = operator.narrow(right)
+        return True
 
 
 class ParameterFilter(BaseFilterBackend):
@@ -75,9 +91,25 @@ class HostAPIView(APIView):
         return final
 
 
-class StrictRequestMixin(ViewSetMixin, APIView):
-    """Validation of query and body before the handler; unknown parameters and members are refused by name."""
+class HostViewSet(HostAPIView, GenericViewSet[_M]):
+    """A viewset of rows. Rows that are not visible to the operator do not exist for it.
 
+    Query and body are validated before the handler; unknown parameters and members are refused by name.
+    """
+
+    pagination_class: type[ItemsPagination] | None = KeyPagination
+    filter_backends = [ParameterFilter]
+    lookup_url_kwarg = "key"
+    lookup_value_converter = "int"
+    #: The serializer of `retrieve`, if it shows more than lists do.
+    detail_serializer_class: ClassVar[_Serializer | None] = None
+    #: The lookup from a row to the object that has a tenant and an agent, such as `task__`.
+    visible_by: ClassVar[str] = ""
+    #: The query parameters that filter, each with its lookup.
+    filter_lookups: ClassVar[Mapping[str, str]] = {}
+    #: True if an index leads to the rows for every query, or for those with one of these parameters (`KeyPagination`).
+    indexed = False
+    indexed_parameters: ClassVar[frozenset[str]] = frozenset()
     #: The serializer of the query of `list`; an `@action` names its own. None = no parameters.
     query_serializer_class: _Serializer | None = None
     #: The serializer of the body; None = no members.
@@ -104,23 +136,6 @@ class StrictRequestMixin(ViewSetMixin, APIView):
         self.validated_query = _validate_query(request, self.get_query_serializer_class())
         if request.method in {"POST", "PATCH"}:
             self.validated_body = _validate_body(request, self.get_request_serializer_class())
-
-
-class HostViewSet(StrictRequestMixin, HostAPIView, GenericViewSet[_M]):
-    """A viewset of rows. Rows that are not visible to the operator do not exist for it."""
-
-    pagination_class: type[ItemsPagination] | None = KeyPagination
-    filter_backends = [ParameterFilter]
-    lookup_url_kwarg = "key"
-    lookup_value_converter = "int"
-    #: The serializer of `retrieve`, if it shows more than lists do.
-    detail_serializer_class: ClassVar[_Serializer | None] = None
-    #: The lookup from a row to the object that has a tenant and an agent, such as `task__`.
-    visible_by: ClassVar[str] = ""
-    #: The query parameters that filter, each with its lookup.
-    filter_lookups: ClassVar[Mapping[str, str]] = {}
-    #: The query parameters for which an index leads to the rows (`KeyPagination`).
-    indexed_parameters: ClassVar[frozenset[str]] = frozenset()
 
     def get_serializer_class(self) -> Any:
         """Return the serializer of this action."""

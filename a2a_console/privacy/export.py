@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from a2a_console.audit.reading import rows as audit_rows
 from a2a_console.privacy.principal import Principal
-from a2a_console.privacy.webhooks import deliveries, webhooks
+from a2a_push.models import Delivery, PushConfig
 from a2a_tasks.audit import Action
 from a2a_tasks.conversation_changes import ValueKind
 from a2a_tasks.models import (
@@ -104,11 +104,19 @@ def _tasks(keys: Collection[int]) -> Iterator[Document]:
 
 
 def _messages(keys: Collection[int]) -> Iterator[Document]:
-    rows = Message.objects.filter(task__in=keys).order_by("task_id", "number")
-    for task, number, at, body in rows.values_list(
-        "task__public_id", "number", "created_at", "body"
-    ).iterator():
-        yield {"task": task, "number": number, "at": at, "message": _body(body)}
+    yield from _bodies(Message.objects.filter(task__in=keys), "message")
+
+
+def _events(keys: Collection[int]) -> Iterator[Document]:
+    yield from _bodies(Event.objects.filter(task__in=keys), "event")
+
+
+def _bodies(rows: QuerySet[Any], what: str) -> Iterator[Document]:
+    columns = ("task__public_id", "number", "created_at", "body")
+    for task, number, at, body in (
+        rows.order_by("task_id", "number").values_list(*columns).iterator()
+    ):
+        yield {"task": task, "number": number, "at": at, what: _body(body)}
 
 
 def _artifacts(keys: Collection[int]) -> Iterator[Document]:
@@ -117,19 +125,39 @@ def _artifacts(keys: Collection[int]) -> Iterator[Document]:
         yield {"task": task, "position": position, "artifact": _body(body)}
 
 
-def _events(keys: Collection[int]) -> Iterator[Document]:
-    rows = Event.objects.filter(task__in=keys).order_by("task_id", "number")
-    for task, number, at, body in rows.values_list(
-        "task__public_id", "number", "created_at", "body"
-    ).iterator():
-        yield {"task": task, "number": number, "at": at, "event": _body(body)}
-
-
 def _lines(keys: Collection[int]) -> Iterator[Document]:
     rows = RunLine.objects.filter(run__task__in=keys).order_by("run_id", "number")
     columns = ("run__task__public_id", "run_id", "at", "level", "logger", "text")
     for task, run, at, level, logger, text in rows.values_list(*columns).iterator():
         yield {"task": task, "run": run, "at": at, "level": level, "logger": logger, "text": text}
+
+
+def _webhooks(tasks: Collection[int]) -> Iterator[Document]:
+    """Yield the webhooks of these tasks, without secrets, and with URLs without their query."""
+    rows = PushConfig.objects.filter(task__in=tasks).select_related("task", "receiver")
+    for row in rows.defer("secret").order_by("pk").iterator():
+        yield {
+            "task": row.task.public_id,
+            "id": row.public_id,
+            "to": row.receiver.address,
+            "schemes": row.schemes,
+            "registered": row.created_at,
+        }
+
+
+def _deliveries(tasks: Collection[int]) -> Iterator[Document]:
+    """Yield the deliveries of these tasks with their results, without bodies, which are the tasks' own events."""
+    rows = Delivery.objects.filter(task__in=tasks).select_related("task", "receiver")
+    for row in rows.defer("body").order_by("pk").iterator():
+        yield {
+            "task": row.task.public_id,
+            "id": row.webhook_id,
+            "to": row.receiver.address,
+            "events": [row.number, row.through],
+            "status": row.status,
+            "made": row.created_at,
+            "settled": row.settled_at,
+        }
 
 
 def _body(text: str) -> msgspec.Raw | None:
@@ -144,33 +172,16 @@ KEPT: Mapping[str, Callable[[Collection[int]], Iterable[Document]]] = {
     "artifacts": _artifacts,
     "events": _events,
     "lines": _lines,
-    "webhooks": webhooks,
-    "deliveries": deliveries,
+    "webhooks": _webhooks,
+    "deliveries": _deliveries,
 }
 #: The exported columns of a report of usage.
 USAGE = (
-    "at",
-    "task_id",
-    "context_id",
-    "tenant",
-    "agent",
-    "model",
-    "requests",
-    "input_tokens",
-    "output_tokens",
-    "cached_tokens",
-    "cache_write_tokens",
-    "cost",
-    "currency",
+    *("at", "task_id", "context_id", "tenant", "agent", "model", "requests", "input_tokens"),
+    *("output_tokens", "cached_tokens", "cache_write_tokens", "cost", "currency"),
 )
 #: The exported columns of an API key.
 KEY = (
-    "prefix",
-    "name",
-    "tenant",
-    "scopes",
-    "created_at",
-    "expires_at",
-    "revoked_at",
-    "last_used_at",
+    *("prefix", "name", "tenant", "scopes"),
+    *("created_at", "expires_at", "revoked_at", "last_used_at"),
 )

@@ -1,13 +1,16 @@
-"""Webhooks for display: their state, and their URLs without credentials."""
+"""Webhooks of pages and API: their states, and their URLs without credentials."""
 
 from __future__ import annotations
 
 from urllib.parse import parse_qsl, urlsplit
 
+from django.db.models import QuerySet
+
 from a2a_push.models import PushConfig
 
-__all__ = ["HIDDEN", "describe_config", "redact_url"]
+__all__ = ["HIDDEN", "STATES", "describe_config", "filter_state", "redact_url"]
 
+STATES = ["active", "settled", "disabled"]
 #: The replacement of a possible secret.
 HIDDEN = "…"
 
@@ -17,6 +20,13 @@ def describe_config(config: PushConfig) -> str:
     if config.disabled_reason:
         return "disabled"
     return "active" if config.active else "settled"
+
+
+def filter_state(rows: QuerySet[PushConfig], state: str) -> QuerySet[PushConfig]:
+    """Return the webhooks in this state."""
+    if state == "disabled":
+        return rows.exclude(disabled_reason="")
+    return rows.filter(disabled_reason="", active=state == "active")
 
 
 def redact_url(url: str) -> str:

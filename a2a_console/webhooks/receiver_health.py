@@ -6,11 +6,17 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
 from a2a_push.breaker import Phase
 from a2a_push.models import Receiver
 from a2a_push.store.receivers import read
 
-__all__ = ["ReceiverHealth", "Word", "describe_health"]
+__all__ = ["FAILING", "ReceiverHealth", "Word", "describe_health", "filter_health"]
+
+#: The word of filters for receivers whose last attempt failed, or was slow after a failure.
+FAILING = "failing"
 
 
 class Word(enum.StrEnum):
@@ -33,7 +39,7 @@ class ReceiverHealth:
     until: datetime | None = None
 
 
-def describe_health(receiver: Receiver, now: datetime) -> ReceiverHealth:
+def describe_health(receiver: Receiver) -> ReceiverHealth:
     """Return the health of the receiver."""
     if receiver.disabled_at is not None:
         return ReceiverHealth(word=Word.DISABLED, why=receiver.disabled_reason)
@@ -42,13 +48,27 @@ def describe_health(receiver: Receiver, now: datetime) -> ReceiverHealth:
         return ReceiverHealth(word=Word.OPEN, why=breaker.reason, until=receiver.probe_at)
     if breaker.phase is Phase.HALF_OPEN:
         return ReceiverHealth(word=Word.HALF_OPEN, why=breaker.reason)
-    if receiver.paused_until is not None and receiver.paused_until > now:
+    if receiver.paused_until is not None and receiver.paused_until > timezone.now():
         return ReceiverHealth(
             word=Word.PAUSED, why="it asked to be left alone", until=receiver.paused_until
         )
     if _is_gone(receiver):
         return ReceiverHealth(word=Word.GONE, why="answered 410, which disables the webhook")
     return ReceiverHealth(word=Word.CLOSED)
+
+
+def filter_health(rows: QuerySet[Receiver], word: str) -> QuerySet[Receiver]:
+    """Return the receivers in a state, or those that are FAILING. OPEN and HALF_OPEN are one: the breaker is not closed."""
+    if word == Word.DISABLED:
+        return rows.exclude(disabled_at=None)
+    if word == Word.PAUSED:
+        return rows.filter(paused_until__gt=timezone.now())
+    if word == Word.GONE:
+        failed = Q(last_success_at=None) | Q(last_success_at__lt=F("last_failure_at"))
+        return rows.filter(failed, well=True, last_failure_at__isnull=False)
+    if word == FAILING:
+        return rows.filter(well=False).exclude(last_failure_at=None)
+    return rows.filter(disabled_at=None).exclude(probe_at=None)
 
 
 def _is_gone(receiver: Receiver) -> bool:

@@ -8,21 +8,14 @@ from a2a_doors.ag_ui.events import Event, RunEvents, RunShapes
 from a2a_doors.ag_ui.run_input import RunInput, open_run, read_input
 from a2a_doors.hang_ups import serve_until_gone
 from a2a_doors.texts import name_fields
-from a2a_doors.visit import Visit, admit_bearer_keys, enter
+from a2a_doors.visit import Visit, admit_bearer_keys, begin_stream, enter, read_document
 from a2a_tasks.agents.host_extensions import TOOL_EVENTS
 from a2a_tasks.bindings.errors import headers_of, to_a2a_error
-from a2a_tasks.bindings.event_stream import STREAM_HEADERS
-from a2a_tasks.bindings.http import NOSNIFF, ClientGone, Headers, Request, Send, respond
+from a2a_tasks.bindings.http import ClientGone, Headers, Request, Send, respond
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.handler import OperationTable
-from a2a_tasks.protocol import jsontext
 from a2a_tasks.protocol.binding import Binding
-from a2a_tasks.protocol.errors import (
-    A2AError,
-    ContentTypeNotSupported,
-    MethodNotAllowed,
-    TaskNotCancelable,
-)
+from a2a_tasks.protocol.errors import A2AError, MethodNotAllowed, TaskNotCancelable
 from a2a_tasks.protocol.jsontext import on_one_line, write
 from a2a_tasks.protocol.requests import CancelTaskRequest, GetTaskRequest
 from a2a_tasks.protocol.sse import KEEP_ALIVE
@@ -80,9 +73,7 @@ async def _run(
     if request.method != "POST":
         raise MethodNotAllowed(allow="POST")
     visit = await enter(request, request.segments[1], Binding.AG_UI, table, observed)
-    if called := request.unreadable:
-        raise ContentTypeNotSupported("Send application/json", mediaType=called)
-    run = read_input(jsontext.read(await request.body(), max_depth=int(conf.MAX_JSON_DEPTH)))
+    run = read_input(await read_document(request))
     if run.resume and run.resume[0].status == "cancelled":
         await _cancel(visit, run, run.resume[0].task_id, send, shared)
         return
@@ -91,7 +82,7 @@ async def _run(
     events = RunEvents(run, visit.agent.slug, stream)
 
     async def answer() -> None:
-        await _begin(send, shared)
+        await begin_stream(send, shared)
         await _send(send, *events.begin())
         try:
             async for told in events.rest(float(conf.KEEPALIVE_SECONDS)):
@@ -130,13 +121,8 @@ async def _cancel(visit: Visit, run: RunInput, task_id: str, send: Send, shared:
     except TaskNotCancelable:  # it has ended
         task = await visit.run("GetTask", GetTaskRequest(id=task_id, history_length=0))
     shapes = RunShapes(run, visit.agent.slug, task.id, task.context_id)
-    await _begin(send, shared)
+    await begin_stream(send, shared)
     await _send(send, *shapes.begin(), shapes.finish({"type": "cancelled"}), more=False)
-
-
-async def _begin(send: Send, shared: Headers) -> None:
-    headers = [*STREAM_HEADERS, NOSNIFF, *shared]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
 async def _send(send: Send, *events: Event, more: bool = True) -> None:

@@ -10,14 +10,7 @@ from a2a_doors.visit import Visit, enter
 from a2a_tasks.access.authentication import list_usable
 from a2a_tasks.agents import Agent
 from a2a_tasks.bindings.errors import headers_of
-from a2a_tasks.bindings.http import (
-    ClientGone,
-    Request,
-    Send,
-    is_served,
-    list_hosts,
-    respond,
-)
+from a2a_tasks.bindings.http import ClientGone, Request, Send, is_served, list_hosts, respond
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.handler import OperationTable
 from a2a_tasks.protocol import jsonrpc

@@ -12,9 +12,8 @@ from a2a_doors.openai.errors import Refusal, of_error, of_turn
 from a2a_doors.openai.request import Chat
 from a2a_doors.texts import GAP, show_message
 from a2a_doors.turn_text import TurnText
-from a2a_doors.visit import Visit
-from a2a_tasks.bindings.event_stream import STREAM_HEADERS
-from a2a_tasks.bindings.http import NOSNIFF, Headers, Send, respond
+from a2a_doors.visit import Visit, begin_stream
+from a2a_tasks.bindings.http import Headers, Send, respond
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.chats import ChatState
 from a2a_tasks.protocol.jsontext import on_one_line, write
@@ -49,7 +48,7 @@ async def say(send: Send, chat: Chat, text: str, ids: tuple[str, str] = ("", "")
         await respond(send, 200, write(shapes.whole(text, _ZERO)), shapes.headers)
         return
     chunks = [shapes.chunk(role="assistant", content=text), shapes.last()]
-    await _begin(send, shapes.headers)
+    await begin_stream(send, shapes.headers)
     await _send(send, *chunks, *shapes.ends(_ZERO), more=False)
 
 
@@ -133,7 +132,7 @@ class _Completion:
 
     async def stream(self) -> None:
         """Send the answer in chunks. Each stream that is not whole ends with an error."""
-        await _begin(self._send, self._shapes.headers)
+        await begin_stream(self._send, self._shapes.headers)
         await _send(self._send, self._shapes.chunk(role="assistant", content=""))
         try:
             async for text in self._turn.pieces(float(conf.KEEPALIVE_SECONDS)):
@@ -187,11 +186,6 @@ def _count(asked: int, answered: int) -> dict[str, int]:
 
 
 _ZERO = _count(0, 0)
-
-
-async def _begin(send: Send, headers: Headers) -> None:
-    given = [*STREAM_HEADERS, NOSNIFF, *headers]
-    await send({"type": "http.response.start", "status": 200, "headers": given})
 
 
 async def _send(send: Send, *chunks: bytes, more: bool = True) -> None:

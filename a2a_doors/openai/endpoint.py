@@ -7,15 +7,15 @@ from typing import Any
 from a2a_doors.openai.completion import complete, say
 from a2a_doors.openai.errors import of_error
 from a2a_doors.openai.request import Chat, read_chat
-from a2a_doors.visit import admit_bearer_keys, enter
+from a2a_doors.visit import admit_bearer_keys, enter, read_document
 from a2a_tasks.access.authentication import catalogue, recognize
 from a2a_tasks.agents import Agent
 from a2a_tasks.bindings.http import ClientGone, Request, Send, respond, without_body
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.handler import OperationTable
-from a2a_tasks.protocol import jsontext
 from a2a_tasks.protocol.binding import Binding
-from a2a_tasks.protocol.errors import ContentTypeNotSupported, MethodNotAllowed, MethodNotFound
+from a2a_tasks.protocol.errors import MethodNotAllowed, MethodNotFound
+from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.telemetry.observed_request import ObservedRequest
 
 __all__ = ["serve"]
@@ -50,10 +50,7 @@ async def _serve(
     if kind == "models":
         await _send_models(request, send, named)
         return
-    if called := request.unreadable:
-        raise ContentTypeNotSupported("Send application/json", mediaType=called)
-    document = jsontext.read(await request.body(), max_depth=int(conf.MAX_JSON_DEPTH))
-    chat = read_chat(document)
+    chat = read_chat(await read_document(request))
     try:
         visit = await enter(request, chat.model, Binding.OPENAI, table, observed)
     except MethodNotFound:
@@ -82,7 +79,7 @@ async def _send_models(request: Request, send: Send, named: list[str]) -> None:
         answer = next((model for model in models if model["id"] == named[0]), None)
     if answer is None:
         raise _no_model(named[0])
-    await respond(send, 200, jsontext.write(answer), [(b"cache-control", b"private, no-cache")])
+    await respond(send, 200, write(answer), [(b"cache-control", b"private, no-cache")])
 
 
 def _describe(agent: Agent) -> dict[str, Any]:

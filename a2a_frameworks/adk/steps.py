@@ -16,10 +16,11 @@ from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.events import EventActions
 from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.adk.tools import BaseTool, FunctionTool, ToolContext
+from google.genai.types import GenerateContentResponseUsageMetadata
 from pydantic import PrivateAttr
 
 from a2a_frameworks.shared.agent_tools import find_agent_tool
-from a2a_frameworks.shared.call_ids import make_unique
+from a2a_frameworks.shared.call_ids import give_unique_ids
 from a2a_frameworks.shared.model_steps import ModelAnswer, ModelSteps
 
 __all__ = ["ModelRefused", "copy_agent"]
@@ -101,32 +102,25 @@ def read_text(response: LlmResponse) -> str:
 
 
 def _make_answer(responses: list[LlmResponse], model: str) -> ModelAnswer:
-    used: Any = None
+    used = GenerateContentResponseUsageMetadata()
     for response in responses:
         if response.error_code and not response.content:
             raise ModelRefused(f"{response.error_code}: {response.error_message}")
         used = response.usage_metadata or used
-        for part in (response.content.parts if response.content else None) or []:
-            if part.function_call and not part.function_call.id:  # equal in every attempt
-                part.function_call.id = f"adk-{uuid.uuid4()}"
-    _make_ids_unique(responses)
-    spent = (used.candidates_token_count or 0, used.thoughts_token_count or 0) if used else ()
+    contents = [response.content for response in responses if response.content]
+    parts = [part for content in contents for part in content.parts or ()]
+    calls = [part.function_call for part in parts if part.function_call]
+    for call in calls:
+        call.id = call.id or f"adk-{uuid.uuid4()}"  # equal in every attempt
+    give_unique_ids(calls, "id")
     return ModelAnswer(
         [response.model_dump(mode="json", exclude_none=True) for response in responses],
         "".join(map(read_text, responses)),
         model,
-        (used.prompt_token_count or 0) if used else 0,
-        sum(spent),
-        (used.cached_content_token_count or 0) if used else 0,
+        used.prompt_token_count or 0,
+        (used.candidates_token_count or 0) + (used.thoughts_token_count or 0),
+        used.cached_content_token_count or 0,
     )
-
-
-def _make_ids_unique(responses: list[LlmResponse]) -> None:
-    contents = [response.content for response in responses if response.content]
-    parts = [part for content in contents for part in content.parts or ()]
-    calls = [part.function_call for part in parts if part.function_call]
-    for call, id_ in zip(calls, make_unique(call.id or "" for call in calls), strict=True):
-        call.id = id_
 
 
 def _make_caller(steps: ModelSteps, place: str) -> Callable[..., Any]:

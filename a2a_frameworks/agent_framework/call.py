@@ -27,7 +27,7 @@ from agent_framework import (
 from pydantic import BaseModel
 
 from a2a_frameworks.shared.agent_tools import ToolError, find_agent_tool
-from a2a_frameworks.shared.call_ids import make_unique
+from a2a_frameworks.shared.call_ids import give_unique_ids
 from a2a_frameworks.shared.message_store import read_parts
 from a2a_frameworks.shared.model_steps import ModelAnswer, ModelSteps
 from a2a_frameworks.shared.step_call import StepCall
@@ -54,7 +54,9 @@ class ModelMiddleware(ChatMiddleware):
                 async for update in found:
                     self._steps.hear(update.text)
                 found = await found.get_final_response()
-            _make_ids_unique(found)
+            contents = [content for message in found.messages for content in message.contents]
+            calls = [content for content in contents if content.type == "function_call"]
+            give_unique_ids(calls, "call_id")
             return ModelAnswer(
                 json.loads(found.to_json()),
                 found.text,
@@ -81,13 +83,6 @@ def read_usage(details: Mapping[str, Any]) -> dict[str, int]:
         "cached_tokens": read,
         "cache_write_tokens": written,
     }
-
-
-def _make_ids_unique(response: ChatResponse[Any]) -> None:
-    contents = [content for message in response.messages for content in message.contents]
-    calls: list[Any] = [content for content in contents if content.type == "function_call"]
-    for call, id_ in zip(calls, make_unique(call.call_id for call in calls), strict=True):
-        call.call_id = id_
 
 
 def _stream(response: ChatResponse[Any]) -> ResponseStream[Any, Any]:

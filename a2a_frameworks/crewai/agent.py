@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from a2a_frameworks.shared.model_agent import ModelAgent, resolve
-from a2a_frameworks.shared.model_call import ModelCall
+from a2a_frameworks.shared.model_agent import ModelAgent
 from a2a_tasks.agents import Turn
 from a2a_tasks.protocol.values import UNSET, Role
 
@@ -20,6 +19,8 @@ class CrewAgent(ModelAgent, abstract=True):
     """An agent that a `crewai.Crew` works for."""
 
     framework = "crewai"
+    call = "a2a_frameworks.crewai.call:CrewCall"
+    wanted = "a crew of CrewAI"
     attribute = "crew"
     #: The crew; a copy of it works for each turn.
     crew: ClassVar[Any] = None
@@ -38,19 +39,3 @@ class CrewAgent(ModelAgent, abstract=True):
         objects = [part.data for part in turn.parts if isinstance(part.data, Mapping)]
         given = {key: value for members in objects for key, value in members.items()}
         return {**given, "message": turn.text, "history": "\n".join(lines)}
-
-    def find_fault(self, hosted: Any) -> str:
-        """Return why the crew cannot be hosted; empty = it can."""
-        if hosted is None:
-            return "is missing"
-        from crewai import Crew  # noqa: PLC0415 - the framework is not loaded before it is needed
-
-        if not isinstance(hosted, Crew):
-            return f"is a {type(hosted).__name__}, not a crew of CrewAI"
-        return ""
-
-    async def make_call(self, turn: Turn) -> ModelCall:
-        """Return the run of the crew for a turn."""
-        from a2a_frameworks.crewai.call import CrewCall  # noqa: PLC0415
-
-        return CrewCall(await resolve(self.build(turn)), turn, self)

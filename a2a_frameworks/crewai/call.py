@@ -10,7 +10,7 @@ from crewai import Crew, CrewOutput
 from crewai.core.providers.human_input import SyncHumanInputProvider, reset_provider, set_provider
 
 from a2a_frameworks.crewai.steps import CrewSteps, CrewStopped, copy_crew
-from a2a_frameworks.shared.model_agent import resolve
+from a2a_frameworks.shared.base import resolve
 from a2a_frameworks.shared.model_call import ModelCall, count_artifacts
 from a2a_frameworks.shared.openai_words import find_cause_words
 from a2a_frameworks.shared.output import OutputQueue
@@ -58,8 +58,8 @@ class CrewCall(ModelCall):
     _work: asyncio.Task[CrewOutput | None]
     _steps: CrewSteps
 
-    def __init__(self, crew: Crew, turn: Turn, agent: Any) -> None:
-        self._crew, self._turn, self._agent = crew, turn, agent
+    def __init__(self, source: Crew, turn: Turn, agent: Any) -> None:
+        super().__init__(source, turn, agent)
         #: The memory of a task that waits: its inputs, the feedback, and the results of its steps.
         self._kept: dict[str, Any] = dict(turn.memory.get(KEY, {}))
 
@@ -83,7 +83,7 @@ class CrewCall(ModelCall):
         return self._run()
 
     async def _run(self) -> CrewOutput | None:
-        crew = copy_crew(self._crew, self._steps, streams=self._agent.streaming)
+        crew = copy_crew(self._source, self._steps, streams=self._agent.streaming)
         provider = FeedbackProvider(self._kept["feedback"])
 
         def work() -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 
-from a2a_frameworks.shared.base import FrameworkAgent
+from a2a_frameworks.shared.base import FrameworkAgent, resolve
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.emission import Emission, Reply, StatusUpdate
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
@@ -37,16 +36,14 @@ class ExecutorAgent(FrameworkAgent, abstract=True):
         """Call the executor's `cancel` for a task that was cancelled while it waited."""
         from a2a_frameworks.executor.call import cancel_waiting  # noqa: PLC0415
 
-        built = self.build(turn)
-        await cancel_waiting(await built if inspect.isawaitable(built) else built, turn)
+        await cancel_waiting(await resolve(self.build(turn)), turn)
 
     async def run(self, turn: Turn) -> AsyncIterator[Emission]:
         """Answer one message with the events of the executor."""
         # the server of the a2a-sdk is not loaded before it is needed
         from a2a_frameworks.executor.call import ExecutorCall  # noqa: PLC0415
 
-        built = self.build(turn)
-        executor = await built if inspect.isawaitable(built) else built
+        executor = await resolve(self.build(turn))
         call = await ExecutorCall.begin(executor, turn, may_reply=self.replies_directly)
         over = asks = False
         try:

@@ -13,12 +13,7 @@ from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.context import ServerCallContext
 from a2a.server.events import EventQueue
 
-from a2a_frameworks.executor.values import (
-    ExecutorEventReader,
-    make_request,
-    make_task,
-    sdk,
-)
+from a2a_frameworks.executor.values import ExecutorEventReader, make_request, make_task, sdk
 from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.agents.emission import Emission
 from a2a_tasks.caller import Caller
@@ -123,14 +118,8 @@ class ExecutorCall:
     async def begin(cls, executor: AgentExecutor, turn: Turn, *, may_reply: bool) -> ExecutorCall:
         """Call the executor with the message of a turn. `may_reply`: its answer may be a Message."""
         task = await make_task(turn)
-        context = RequestContext(
-            request=await make_request(turn),
-            task_id=turn.task_id,
-            context_id=turn.context_id,
-            task=task,
-            related_tasks=[],
-            call_context=_call_context(turn),
-        )
+        request = await make_request(turn)
+        context = _make_context(turn, _call_context(turn), request=request, task=task)
         state = None if may_reply and task is None else TaskState.WORKING
         return cls(executor, turn, context, ExecutorEventReader(state, has_task=task is not None))
 
@@ -187,12 +176,15 @@ class ExecutorCall:
         """Return a context with the task, which a first turn's own context lacks."""
         ids = {"id": self._turn.task_id, "contextId": self._turn.context_id}
         working = {"state": TaskState.WORKING, "timestamp": rfc3339(datetime.now(UTC))}
-        return RequestContext(
-            call_context=self._context.call_context,
-            task_id=self._turn.task_id,
-            context_id=self._turn.context_id,
-            task=self._context.current_task or sdk.make_task({**ids, "status": working}),
-        )
+        task = self._context.current_task or sdk.make_task({**ids, "status": working})
+        return _make_context(self._turn, self._context.call_context, task=task)
+
+
+def _make_context(turn: Turn, call: ServerCallContext, **about: Any) -> RequestContext:
+    """Return the context for a method of an executor."""
+    return RequestContext(
+        call_context=call, task_id=turn.task_id, context_id=turn.context_id, **about
+    )
 
 
 def _call_context(turn: Turn) -> ServerCallContext:
@@ -209,10 +201,5 @@ async def cancel_waiting(executor: AgentExecutor, turn: Turn) -> None:
     """Call `cancel` for a task that waited; its events are dropped."""
     queue = BoundedQueue(ExecutorEventReader(None, has_task=True))
     queue.close()
-    context = RequestContext(
-        call_context=_call_context(turn),
-        task_id=turn.task_id,
-        context_id=turn.context_id,
-        task=await make_task(turn, TaskState.WORKING),
-    )
-    await executor.cancel(context, queue)
+    task = await make_task(turn, TaskState.WORKING)
+    await executor.cancel(_make_context(turn, _call_context(turn), task=task), queue)

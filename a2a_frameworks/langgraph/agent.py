@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from a2a_frameworks.shared.model_agent import ModelAgent, resolve
-from a2a_frameworks.shared.model_call import ModelCall
+from a2a_frameworks.shared.model_agent import ModelAgent
 from a2a_tasks.agents import Turn
 
 __all__ = ["LangGraphAgent"]
@@ -19,6 +18,8 @@ class LangGraphAgent(ModelAgent, abstract=True):
     """An agent that a compiled graph of LangGraph works for."""
 
     framework = "langgraph"
+    call = "a2a_frameworks.langgraph.call:GraphCall"
+    wanted = "a compiled graph of LangGraph"
     attribute = "graph"
     #: The compiled graph; one for all turns. Its own checkpointer is not used.
     graph: ClassVar[Any] = None
@@ -43,16 +44,7 @@ class LangGraphAgent(ModelAgent, abstract=True):
 
     def find_fault(self, hosted: Any) -> str:
         """Return why the graph cannot be hosted; empty = it can."""
-        if hosted is None:
-            return "is missing"
-        # the framework is not loaded before it is needed
         from a2a_frameworks.langgraph.call import find_unfit  # noqa: PLC0415
 
         has_own_input = type(self).make_input is not LangGraphAgent.make_input
-        return find_unfit(hosted, has_own_input=has_own_input)
-
-    async def make_call(self, turn: Turn) -> ModelCall:
-        """Return the run of the graph for a turn."""
-        from a2a_frameworks.langgraph.call import GraphCall  # noqa: PLC0415
-
-        return GraphCall(await resolve(self.build(turn)), turn, self)
+        return super().find_fault(hosted) or find_unfit(hosted, has_own_input=has_own_input)

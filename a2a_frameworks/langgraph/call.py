@@ -5,21 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 from langgraph.errors import GraphRecursionError
 from langgraph.pregel import Pregel
-from langgraph.types import Command, StateSnapshot, StreamMode
+from langgraph.types import Command, Interrupt, StateSnapshot, StreamMode
 
-from a2a_frameworks.langgraph.messages import make_emission, make_part
+from a2a_frameworks.langgraph.messages import make_emission, make_json, make_part
 from a2a_frameworks.langgraph.output import GraphOutput
-from a2a_frameworks.langgraph.question import describe, make_question
 from a2a_frameworks.langgraph.saver import TurnSaver
+from a2a_frameworks.shared.base import resolve
 from a2a_frameworks.shared.langchain_words import LANGCHAIN_WORDS
-from a2a_frameworks.shared.model_agent import resolve
 from a2a_frameworks.shared.model_call import (
     ErrorRow,
     ModelCall,
@@ -27,7 +26,7 @@ from a2a_frameworks.shared.model_call import (
     Words,
     count_artifacts,
 )
-from a2a_frameworks.shared.questions import FormQuestion
+from a2a_frameworks.shared.questions import FormQuestion, ask_value
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.emission import Chunk, Emission
 from a2a_tasks.agents.security import is_shared
@@ -48,8 +47,8 @@ WORDS: tuple[ErrorRow, ...] = (
 class GraphCall(ModelCall):
     """A graph at work for a turn."""
 
-    def __init__(self, graph: Pregel[Any, Any, Any, Any], turn: Turn, agent: Any) -> None:
-        self._turn, self._agent, self._source = turn, agent, graph
+    def __init__(self, source: Pregel[Any, Any, Any, Any], turn: Turn, agent: Any) -> None:
+        super().__init__(source, turn, agent)
         self._thread = _make_thread(turn, agent)
         self._graph: Pregel[Any, Any, Any, Any]
         #: The question of the task, with the state that waits for its answer; None = it asked none.
@@ -62,7 +61,7 @@ class GraphCall(ModelCall):
 
     def find_question(self) -> FormQuestion | None:
         """Return the question of the interrupts that the task came to before."""
-        return make_question(self._waiting["interrupts"]) if self._waiting else None
+        return _make_question(self._waiting["interrupts"]) if self._waiting else None
 
     async def prepare(self, answer: Mapping[str, Any] | None) -> Coroutine[Any, Any, Any]:
         """Return the run."""
@@ -145,9 +144,9 @@ class GraphCall(ModelCall):
             first = {"base": base, "known": [one.id for one in self._read_messages()]}
             self._turn.memory[KEY] = (self._waiting or first) | {
                 "state": base64.b64encode(kept).decode(),
-                "interrupts": describe(state.interrupts),
+                "interrupts": _describe(state.interrupts),
             }
-            return [make_question(self._turn.memory[KEY]["interrupts"]).ask(self._turn)]
+            return [_make_question(self._turn.memory[KEY]["interrupts"]).ask(self._turn)]
         if state.next:
             raise RuntimeError(
                 f"the graph stopped before {', '.join(state.next)}; it has no interrupt"
@@ -197,10 +196,24 @@ def _make_thread(turn: Turn, agent: Any) -> str:
     return hashlib.sha256(write(names)).hexdigest()
 
 
-def find_unfit(graph: Any, *, has_own_input: bool) -> str:
+def _describe(interrupts: Sequence[Interrupt]) -> list[dict[str, Any]]:
+    """Return interrupts as JSON, which is kept until they are answered."""
+    return [
+        {"id": one.id, "value": make_json(one.value)}
+        | ({"schema": make_json(one.response_schema)} if one.response_schema else {})
+        for one in interrupts
+    ]
+
+
+def _make_question(interrupts: Sequence[Mapping[str, Any]]) -> FormQuestion:
+    """Return the question that interrupts ask. Any value answers one, unless it has a schema."""
+    about = [{"id": one["id"], "value": one["value"]} for one in interrupts]
+    fields = [ask_value(one["id"], one["value"], one.get("schema")) for one in interrupts]
+    return FormQuestion(fields, {"interrupts": about})
+
+
+def find_unfit(graph: Pregel[Any, Any, Any, Any], *, has_own_input: bool) -> str:
     """Return why a graph cannot be hosted; empty = it can."""
-    if not isinstance(graph, Pregel):
-        return f"is a {type(graph).__name__}, not a compiled graph of LangGraph"
     if graph.interrupt_before_nodes or graph.interrupt_after_nodes:
         return "has interrupt_before or interrupt_after; a node calls interrupt() instead"
     if any(isinstance(channel, DeltaChannel) for channel in graph.channels.values()):

@@ -6,14 +6,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import openai
-from agents import (
-    Agent,
-    AgentOutputSchema,
-    AgentOutputSchemaBase,
-    RunConfig,
-    RunResult,
-    RunState,
-)
+from agents import Agent, AgentOutputSchema, AgentOutputSchemaBase, RunResult, RunState
 from agents.exceptions import (
     InputGuardrailTripwireTriggered,
     MaxTurnsExceeded,
@@ -32,6 +25,7 @@ from a2a_frameworks.openai_agents.copies import RUNNER, AgentCopies
 from a2a_frameworks.openai_agents.question import describe, make_question
 from a2a_frameworks.openai_agents.session import ConversationSession, make_input
 from a2a_frameworks.openai_agents.steps import STEPS
+from a2a_frameworks.shared.base import resolve
 from a2a_frameworks.shared.model_call import ErrorRow, ModelCall, Words, count_artifacts
 from a2a_frameworks.shared.openai_words import OPENAI_WORDS, find_api_words
 from a2a_frameworks.shared.output import OutputQueue, make_call, make_result
@@ -66,19 +60,8 @@ class OpenAIAgentsCall(ModelCall):
 
     _output: OutputQueue
 
-    def __init__(
-        self,
-        agent: Agent[Any],
-        turn: Turn,
-        *,
-        context: Any,
-        run_config: RunConfig | None,
-        max_turns: int,
-        **about: Any,
-    ) -> None:
-        """Make a call; `about` is how it takes its steps (`AgentCopies`)."""
-        self._agent, self._turn, self._context = agent, turn, context
-        self._run_config, self._max_turns, self._about = run_config, max_turns, about
+    def __init__(self, source: Agent[Any], turn: Turn, agent: Any) -> None:
+        super().__init__(source, turn, agent)
         self._session = ConversationSession(turn)
 
     def find_question(self) -> FormQuestion | None:
@@ -92,13 +75,12 @@ class OpenAIAgentsCall(ModelCall):
         return self._run(given, answer or {})
 
     async def _run(self, given: Any, answer: Mapping[str, Any]) -> RunResult:
-        steps = AgentCopies(self._turn, self._output, **self._about)
+        steps = AgentCopies(self._turn, self._output, self._agent)
         STEPS.set(steps)
-        agent = steps.copy_agent(self._agent)
+        agent = steps.copy_agent(self._source)
+        context = await resolve(self._agent.make_context(self._turn))
         if self._session.state is not None:
-            given = await RunState.from_json(
-                agent, self._session.state, context_override=self._context
-            )
+            given = await RunState.from_json(agent, self._session.state, context_override=context)
             for item in given.get_interruptions():
                 decision = read_decision(self._turn, answer[item.call_id or ""])
                 if decision.approved:
@@ -107,19 +89,19 @@ class OpenAIAgentsCall(ModelCall):
                     given.reject(item, rejection_message=decision.message or None)
                     refused = decision.message or "It was not approved."
                     self._output.put(make_result(item.call_id or "", refused, error=True))
-        config = steps.copy_config(self._run_config)
+        config = steps.copy_config(self._agent.run_config)
         try:
             result: RunResult = await RUNNER.run(
                 agent,
                 given,
-                context=self._context,
+                context=context,
                 session=self._session,
                 run_config=config,
-                max_turns=self._max_turns,
+                max_turns=self._agent.max_turns,
             )
         finally:
             await steps.servers.close()
-            if self._run_config is None:
+            if self._agent.run_config is None:
                 await config.model_provider.aclose()
         return result
 

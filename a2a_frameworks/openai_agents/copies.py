@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -26,10 +27,8 @@ Invoke = Callable[[ToolContext[Any], str], Awaitable[Any]]
 class AgentCopies(Steps):
     """The copies for one run, and its steps."""
 
-    def __init__(self, *given: Any, traces: bool, **about: Any) -> None:
-        """Make copies for a run; `traces`: the SDK may export traces of it."""
-        super().__init__(*given, **about)
-        self._traces = traces
+    def __init__(self, *about: Any) -> None:
+        super().__init__(*about)
         self.servers = ConnectedServers()
         #: Copies by the ids of agents and of copies.
         self._made: dict[int, Agent[Any]] = {}
@@ -93,7 +92,7 @@ class AgentCopies(Steps):
             made,
             model=model,
             model_provider=StepProvider(made.model_provider, self),
-            tracing_disabled=made.tracing_disabled or not self._traces,
+            tracing_disabled=made.tracing_disabled or not self._agent.exports_traces,
         )
 
 
@@ -154,12 +153,8 @@ class StepRunner(AgentRunner):
 
     async def run(self, starting_agent: Agent[Any], input: Any, **options: Any) -> Any:  # noqa: A002
         """Run an agent."""
-        steps = STEPS.get()
-        if not isinstance(steps, AgentCopies):
-            return await self._runner.run(starting_agent, input, **options)
-        options["run_config"] = steps.copy_config(options.get("run_config"))
-        with steps.enter_run(starting_agent.name):
-            return await self._runner.run(steps.copy_agent(starting_agent), input, **options)
+        with _take_steps(starting_agent, options) as agent:
+            return await self._runner.run(agent, input, **options)
 
     def run_sync(self, starting_agent: Agent[Any], input: Any, **options: Any) -> Any:  # noqa: A002
         """Run an agent in a thread of its own."""
@@ -167,12 +162,20 @@ class StepRunner(AgentRunner):
 
     def run_streamed(self, starting_agent: Agent[Any], input: Any, **options: Any) -> Any:  # noqa: A002
         """Run an agent, and give its events."""
-        steps = STEPS.get()
-        if not isinstance(steps, AgentCopies):
-            return self._runner.run_streamed(starting_agent, input, **options)
-        options["run_config"] = steps.copy_config(options.get("run_config"))
-        with steps.enter_run(starting_agent.name):
-            return self._runner.run_streamed(steps.copy_agent(starting_agent), input, **options)
+        with _take_steps(starting_agent, options) as agent:
+            return self._runner.run_streamed(agent, input, **options)
+
+
+@contextmanager
+def _take_steps(agent: Agent[Any], options: dict[str, Any]) -> Iterator[Agent[Any]]:
+    """Give the agent of a run within a turn's, as a copy that takes steps; outside turns, the agent itself."""
+    steps = STEPS.get()
+    if not isinstance(steps, AgentCopies):
+        yield agent
+        return
+    options["run_config"] = steps.copy_config(options.get("run_config"))
+    with steps.enter_run(agent.name):
+        yield steps.copy_agent(agent)
 
 
 #: Engines of durability are meant to replace the runner of the process; this one acts in turns only.

@@ -8,8 +8,8 @@ from typing import Any
 
 from agents.memory import SessionABC
 
-from a2a_frameworks.shared.message_store import FileContent, read_parts
-from a2a_tasks.agents import AgentError, Turn
+from a2a_frameworks.shared.message_store import FileContent, append_items, read_parts
+from a2a_tasks.agents import Turn
 from a2a_tasks.protocol.jsontext import write
 
 __all__ = ["ConversationSession", "make_input"]
@@ -66,13 +66,7 @@ class ConversationSession(SessionABC):
     async def keep(self) -> None:
         """Append the items of the task to the conversation. Raises AgentError if it is full."""
         kept = [i if len(write(i)) <= MAX_BYTES_WITH_FILES else _drop_files(i) for i in self._new]
-        try:
-            await self._turn.conversation.append(KEY, *kept)
-        except ValueError as fault:
-            raise AgentError(
-                "This conversation has become too long. Please begin a new one."
-            ) from fault
-        self._turn.memory.pop(KEY, None)
+        await append_items(self._turn, KEY, kept)
 
 
 def _drop_files(value: Any) -> Any:

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from a2a_frameworks.openai_agents.answer import read_text, stream_answer
 from a2a_frameworks.openai_agents.question import read_arguments
-from a2a_frameworks.shared.call_ids import make_unique, name_step
+from a2a_frameworks.shared.call_ids import give_unique_ids, name_step
 from a2a_frameworks.shared.model_call import limit_silence
 from a2a_frameworks.shared.output import CallNumbers, OutputQueue, make_call, make_result
 from a2a_tasks.agents import Turn
@@ -41,11 +41,9 @@ STRUCTURED = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
 class Steps:
     """The steps of one run, and of the runs within it."""
 
-    def __init__(
-        self, turn: Turn, output: OutputQueue, *, streams: bool, model_seconds: float
-    ) -> None:
-        self._turn, self._output = turn, output
-        self._streams, self._model_seconds = streams, model_seconds
+    def __init__(self, turn: Turn, output: OutputQueue, agent: Any) -> None:
+        """Make the steps of a run; `agent` is that of the host."""
+        self._turn, self._output, self._agent = turn, output, agent
         self._answers: Counter[str] = Counter()
         self._calls = CallNumbers()
         #: Ids of calls whose error the model gets as their result.
@@ -86,8 +84,8 @@ class Steps:
     ) -> ModelResponse:
         if shows:
             self._output.begin_response()
-        async with limit_silence(self._model_seconds) as note:
-            if self._streams:
+        async with limit_silence(self._agent.model_seconds) as note:
+            if self._agent.streaming:
                 words = self._output.write if shows else None
                 response = await stream_answer(model, request, words, note)
             else:
@@ -100,7 +98,7 @@ class Steps:
             cached_tokens=details.cached_tokens or 0,
             cache_write_tokens=getattr(details, "cache_write_tokens", 0) or 0,
         )
-        _make_ids_unique(response)
+        give_unique_ids([one for one in response.output if isinstance(one, CALLS)], "call_id")
         if not response.output:  # as the SDK reads a stream that is none
             raise ModelBehaviorError("the answer is empty")
         if shows:
@@ -152,12 +150,6 @@ class Steps:
     def note_failure(self, context: ToolContext[Any]) -> None:
         """Note that the model is told of the error of a call."""
         self._failed.add(context.tool_call_id)
-
-
-def _make_ids_unique(response: ModelResponse) -> None:
-    calls: list[Any] = [item for item in response.output if isinstance(item, CALLS)]
-    for call, id_ in zip(calls, make_unique(call.call_id for call in calls), strict=True):
-        call.call_id = id_
 
 
 def _make_storable(result: Any) -> Any:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from a2a_frameworks.shared.model_agent import ModelAgent, resolve
-from a2a_frameworks.shared.model_call import ModelCall
+from a2a_frameworks.shared.model_agent import ModelAgent
 from a2a_tasks.agents import Turn
 
 __all__ = ["PydanticAIAgent"]
@@ -18,6 +17,8 @@ class PydanticAIAgent(ModelAgent, abstract=True):
     """An agent that a `pydantic_ai.Agent` works for."""
 
     framework = "pydantic_ai"
+    call = "a2a_frameworks.pydantic_ai.call:PydanticAICall"
+    wanted = "an agent of pydantic-ai"
     attribute = "agent"
     #: The agent; one for all turns.
     agent: ClassVar[Any] = None
@@ -28,21 +29,6 @@ class PydanticAIAgent(ModelAgent, abstract=True):
 
     def find_fault(self, hosted: Any) -> str:
         """Return why the agent cannot be hosted; empty = it can."""
-        if hosted is None:
-            return "is missing"
-        # the framework is not loaded before it is needed
         from a2a_frameworks.pydantic_ai.steps import find_unfit  # noqa: PLC0415
 
-        return find_unfit(hosted)
-
-    async def make_call(self, turn: Turn) -> ModelCall:
-        """Return the run of the agent for a turn."""
-        from a2a_frameworks.pydantic_ai.call import PydanticAICall  # noqa: PLC0415
-
-        return PydanticAICall(
-            await resolve(self.build(turn)),
-            turn,
-            deps=await resolve(self.make_deps(turn)),
-            streams=self.streaming,
-            model_seconds=self.model_seconds,
-        )
+        return super().find_fault(hosted) or find_unfit(hosted)

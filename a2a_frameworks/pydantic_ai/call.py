@@ -29,6 +29,7 @@ from a2a_frameworks.pydantic_ai.messages import TypedMessageStore, make_prompt
 from a2a_frameworks.pydantic_ai.output import ModelOutput
 from a2a_frameworks.pydantic_ai.question import make_question, read_results
 from a2a_frameworks.pydantic_ai.steps import StepBackend, TurnDurability
+from a2a_frameworks.shared.base import resolve
 from a2a_frameworks.shared.model_call import (
     ErrorRow,
     ModelCall,
@@ -58,17 +59,10 @@ WORDS: tuple[ErrorRow, ...] = (
 class PydanticAICall(ModelCall):
     """An agent of pydantic-ai at work for a turn."""
 
-    def __init__(
-        self,
-        agent: AbstractAgent[Any, Any],
-        turn: Turn,
-        *,
-        deps: Any,
-        streams: bool,
-        model_seconds: float,
-    ) -> None:
-        self._agent, self._turn, self._deps = agent, turn, deps
-        self._streams, self._model_seconds = streams, model_seconds
+    _source: AbstractAgent[Any, Any]
+
+    def __init__(self, source: Any, turn: Turn, agent: Any) -> None:
+        super().__init__(source, turn, agent)
         self._store = TypedMessageStore(turn)
         self._output: ModelOutput
         self._work: asyncio.Task[AgentRunResult[Any]]
@@ -85,18 +79,18 @@ class PydanticAICall(ModelCall):
         else:
             given["deferred_tool_results"] = read_results(self._turn, self._store.requests, answer)
         self._output = ModelOutput(await count_artifacts(self._turn))
-        backend = StepBackend(self._turn, self._output, self._model_seconds)
+        backend = StepBackend(self._turn, self._output, self._agent.model_seconds)
         given |= {
             "message_history": await self._store.read(),
             "conversation_id": self._turn.context_id,
-            "deps": self._deps,
-            "capabilities": [TurnDurability(backend, streams=self._streams)],
+            "deps": await resolve(self._agent.make_deps(self._turn)),
+            "capabilities": [TurnDurability(backend, streams=self._agent.streaming)],
         }
         return self._run(given)
 
     async def _run(self, given: dict[str, Any]) -> AgentRunResult[Any]:
         with replay_scope():
-            return await self._agent.run(**given)
+            return await self._source.run(**given)
 
     def find_words(self, fault: BaseException) -> str:
         """Return the words for an error; of a group of models, those for the last one's."""

@@ -7,7 +7,6 @@ run, so the agent itself does not change. A replayed call returns its stored res
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable
 from typing import Any
@@ -37,7 +36,7 @@ from pydantic_ai.durable_exec import (
 
 from a2a_frameworks.pydantic_ai.output import ModelOutput
 from a2a_frameworks.pydantic_ai.tools import calls_agent
-from a2a_frameworks.shared.call_ids import make_unique
+from a2a_frameworks.shared.call_ids import give_unique_ids, name_step
 from a2a_frameworks.shared.model_call import limit_silence
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.steps import MAX_NAME_LENGTH
@@ -153,8 +152,7 @@ class StepBackend(CallableOperationBackend[None]):
         if isinstance(operation_id, ToolsetCallToolId):
             (context,) = (value for value in cache_key if isinstance(value, RunContext))
             name = f"{name}:{context.tool_call_id}"
-        if len(name) > MAX_NAME_LENGTH - 10 or not name.isprintable():
-            name = hashlib.sha256(name.encode(errors="backslashreplace")).hexdigest()
+        name = name_step(name, MAX_NAME_LENGTH - 10)
         self._counts[name] += 1
         return f"{name}#{self._counts[name]}"
 
@@ -167,7 +165,8 @@ class StepBackend(CallableOperationBackend[None]):
         finally:
             self._note = None
         response = JSON_CODEC.load(ModelResponse, payload)
-        if _make_ids_unique(response):
+        calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+        if give_unique_ids(calls, "tool_call_id"):
             payload = JSON_CODEC.dump(ModelResponse, response)
         await self._turn.usage(
             model=response.model_name or "unknown",
@@ -189,20 +188,8 @@ class StepBackend(CallableOperationBackend[None]):
             self._output.read_event(event)
 
 
-def _make_ids_unique(response: ModelResponse) -> bool:
-    """Give the calls of an answer ids of their own; return whether one had none."""
-    calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
-    given = [call.tool_call_id for call in calls]
-    unique = make_unique(given)
-    for call, id_ in zip(calls, unique, strict=True):
-        call.tool_call_id = id_
-    return unique != given
-
-
-def find_unfit(agent: Any) -> str:
+def find_unfit(agent: AbstractAgent[Any, Any]) -> str:
     """Return why an agent cannot run in durable steps; empty = it can."""
-    if not isinstance(agent, AbstractAgent):
-        return f"is a {type(agent).__name__}, not an agent of pydantic-ai"
     try:
         other = BaseDurabilityCapability.from_agent(agent)
         if other is not None:

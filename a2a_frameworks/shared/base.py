@@ -11,7 +11,7 @@ from django.core.checks import CheckMessage, Error
 from a2a_tasks.agents import Agent, Turn
 from a2a_tasks.agents.frameworks import find_install_line
 
-__all__ = ["FrameworkAgent"]
+__all__ = ["FrameworkAgent", "resolve"]
 
 
 class FrameworkAgent(Agent, abstract=True):
@@ -56,3 +56,8 @@ class FrameworkAgent(Agent, abstract=True):
     def find_fault(self, hosted: Any) -> str:
         """Return why the object cannot be hosted; empty = it can."""
         return "" if hosted is not None else "is missing"
+
+
+async def resolve(value: Any) -> Any:
+    """Return a value, or the result of the coroutine that stands for it."""
+    return await value if inspect.isawaitable(value) else value

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from a2a_tasks.agents.steps import MAX_NAME_LENGTH
 
-__all__ = ["make_unique", "name_step"]
+__all__ = ["give_unique_ids", "make_unique", "name_step"]
 
 
 def make_unique(ids: Iterable[str]) -> list[str]:
@@ -26,6 +27,15 @@ def make_unique(ids: Iterable[str]) -> list[str]:
         used.add(unique)
         found.append(unique)
     return found
+
+
+def give_unique_ids(calls: Sequence[Any], attribute: str) -> bool:
+    """Give the calls of one answer ids of their own (`make_unique`); return whether one had none."""
+    given = [getattr(call, attribute) or "" for call in calls]
+    unique = make_unique(given)
+    for call, id_ in zip(calls, unique, strict=True):
+        setattr(call, attribute, id_)
+    return unique != given
 
 
 def name_step(name: str, longest: int = MAX_NAME_LENGTH) -> str:

@@ -10,7 +10,7 @@ from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import UNSET
 
-__all__ = ["FileContent", "MessageStore", "read_parts"]
+__all__ = ["FileContent", "MessageStore", "append_items", "read_parts"]
 
 
 class FileContent(NamedTuple):
@@ -49,13 +49,18 @@ class MessageStore:
 
     async def append(self, new: Sequence[Any]) -> None:
         """Append the messages of the task to the conversation. Raises AgentError if it is full."""
-        try:
-            await self._turn.conversation.append(self._key, *self._own, *new)
-        except ValueError as fault:
-            raise AgentError(
-                "This conversation has become too long. Please begin a new one."
-            ) from fault
-        self._turn.memory.pop(self._key, None)
+        await append_items(self._turn, self._key, [*self._own, *new])
+
+
+async def append_items(turn: Turn, key: str, items: Sequence[Any]) -> None:
+    """Append the items of a task, which waits no more, to the conversation. Raises AgentError if it is full."""
+    try:
+        await turn.conversation.append(key, *items)
+    except ValueError as fault:
+        raise AgentError(
+            "This conversation has become too long. Please begin a new one."
+        ) from fault
+    turn.memory.pop(key, None)
 
 
 async def read_parts(turn: Turn) -> list[str | FileContent]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-from abc import abstractmethod
 from collections.abc import AsyncIterator
+from pkgutil import resolve_name
 from typing import Any, ClassVar
 
-from a2a_frameworks.shared.base import FrameworkAgent
+from a2a_frameworks.shared.base import FrameworkAgent, resolve
 from a2a_frameworks.shared.model_call import ModelCall
+from a2a_frameworks.table import FRAMEWORKS
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.emission import Emission
 
-__all__ = ["ModelAgent", "resolve"]
+__all__ = ["ModelAgent"]
 
 
 class ModelAgent(FrameworkAgent, abstract=True):
@@ -21,18 +21,27 @@ class ModelAgent(FrameworkAgent, abstract=True):
     reports_usage = reports_tools = True
     default_input_modes = ("text/plain", "application/json")
     default_output_modes = ("text/plain", "application/json")
+    #: The `ModelCall` of the framework, as `module:name`: the framework is not loaded before it is needed.
+    call: ClassVar[str] = ""
+    #: The kind of the object, for the check: `an agent of ...`.
+    wanted: ClassVar[str] = ""
     #: Longest silence of a model, in seconds; then the task fails.
     model_seconds: ClassVar[float] = 300.0
     #: Longest time for the run to end when it is cancelled, in seconds.
     cancel_seconds: ClassVar[float] = 2.0
 
-    @abstractmethod
-    async def make_call(self, turn: Turn) -> ModelCall:
-        """Return the run for a turn."""
+    def find_fault(self, hosted: Any) -> str:
+        """Return why the object cannot be hosted; empty = it can."""
+        if fault := super().find_fault(hosted):
+            return fault
+        rows = [row for row in FRAMEWORKS if row.package == self.framework]
+        if all(row.makes(hosted) for row in rows):
+            return ""
+        return f"is a {type(hosted).__name__}, not {self.wanted}"
 
     async def run(self, turn: Turn) -> AsyncIterator[Emission]:
         """Answer one message with what the agent says."""
-        call = await self.make_call(turn)
+        call: ModelCall = resolve_name(self.call)(await resolve(self.build(turn)), turn, self)
         if (question := await call.begin()) is not None:
             yield question
             return
@@ -43,8 +52,3 @@ class ModelAgent(FrameworkAgent, abstract=True):
             await call.end(self.cancel_seconds)
         for said in await call.conclude():
             yield said
-
-
-async def resolve(value: Any) -> Any:
-    """Return a value, or the result of the coroutine that stands for it."""
-    return await value if inspect.isawaitable(value) else value

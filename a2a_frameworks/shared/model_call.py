@@ -42,11 +42,14 @@ class ModelSilent(Exception):
 class ModelCall(ABC):
     """An agent at work for a turn, in a task of its own. Its words come by a queue."""
 
-    _turn: Turn
     _output: EmissionQueue
     _work: asyncio.Task[Any]
     #: True if the host has an emission that it may not have taken yet.
     _handed = False
+
+    def __init__(self, source: Any, turn: Turn, agent: Any) -> None:
+        """Make a call of the framework's object `source`; `agent` is that of the host."""
+        self._source, self._turn, self._agent = source, turn, agent
 
     async def begin(self) -> Emission | None:
         """Start the run. If the message was sent before the question that the task asked, return the question again."""

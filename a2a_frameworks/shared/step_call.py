@@ -31,8 +31,7 @@ class StepCall(ModelCall):
     _steps: ModelSteps
 
     def __init__(self, source: Any, turn: Turn, agent: Any) -> None:
-        """Make a call of the framework's object `source`; `agent` is that of the host."""
-        self._source, self._turn, self._agent = source, turn, agent
+        super().__init__(source, turn, agent)
         self._store = MessageStore(turn, self.key)
 
     async def begin_steps(self) -> None:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from a2a_frameworks.shared.model_agent import ModelAgent, resolve
-from a2a_frameworks.shared.model_call import ModelCall
-from a2a_tasks.agents import Turn
+from a2a_frameworks.shared.model_agent import ModelAgent
 
 __all__ = ["StrandsAgent"]
 
@@ -18,21 +16,14 @@ class StrandsAgent(ModelAgent, abstract=True):
     """An agent that a `strands.Agent` works for."""
 
     framework = "strands"
+    call = "a2a_frameworks.strands.call:StrandsCall"
+    wanted = "an agent of Strands"
     attribute = "agent"
     #: The agent. It has state, so that turns of a process wait for each other; `build` may make one for each turn.
     agent: ClassVar[Any] = None
 
     def find_fault(self, hosted: Any) -> str:
         """Return why the agent cannot be hosted; empty = it can."""
-        if hosted is None:
-            return "is missing"
-        # the framework is not loaded before it is needed
         from a2a_frameworks.strands.call import find_unfit  # noqa: PLC0415
 
-        return find_unfit(hosted)
-
-    async def make_call(self, turn: Turn) -> ModelCall:
-        """Return the run of the agent for a turn."""
-        from a2a_frameworks.strands.call import StrandsCall  # noqa: PLC0415
-
-        return StrandsCall(await resolve(self.build(turn)), turn, self)
+        return super().find_fault(hosted) or find_unfit(hosted)

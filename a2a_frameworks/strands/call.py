@@ -142,10 +142,8 @@ def _describe(interrupt: Interrupt, messages: list[Any]) -> dict[str, Any]:
     return {"id": interrupt.id, "interrupt": interrupt.id, "value": interrupt.reason}
 
 
-def find_unfit(agent: Any) -> str:
+def find_unfit(agent: Agent) -> str:
     """Return why an agent cannot be hosted; empty = it can."""
-    if not isinstance(agent, Agent):
-        return f"is a {type(agent).__name__}, not an agent of Strands"
     if agent._session_manager is not None:  # noqa: SLF001 - it has no other name
         return "has a session manager; the host keeps its messages itself"
     return ""

@@ -1,37 +1,16 @@
-"""The interface between a gRPC server and the rpcs: independent of any library for gRPC."""
+"""The interface between a gRPC server and the rpcs."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from enum import IntEnum
 from typing import Protocol
 
-__all__ = ["GrpcCall", "CallEnded", "Handler", "Metadata", "GrpcStatus"]
+from grpclib.const import Status
+
+__all__ = ["GrpcCall", "CallEnded", "Handler", "Metadata"]
 
 #: Keys and values; values of keys that end with `-bin` are bytes, others ASCII.
 Metadata = Sequence[tuple[str, str | bytes]]
-
-
-class GrpcStatus(IntEnum):
-    """The status of a call (gRPC, doc/statuscodes.md)."""
-
-    OK = 0
-    CANCELLED = 1
-    UNKNOWN = 2
-    INVALID_ARGUMENT = 3
-    DEADLINE_EXCEEDED = 4
-    NOT_FOUND = 5
-    ALREADY_EXISTS = 6
-    PERMISSION_DENIED = 7
-    RESOURCE_EXHAUSTED = 8
-    FAILED_PRECONDITION = 9
-    ABORTED = 10
-    OUT_OF_RANGE = 11
-    UNIMPLEMENTED = 12
-    INTERNAL = 13
-    UNAVAILABLE = 14
-    DATA_LOSS = 15
-    UNAUTHENTICATED = 16
 
 
 class CallEnded(Exception):
@@ -70,9 +49,7 @@ class GrpcCall(Protocol):
         """
         ...
 
-    def end(
-        self, status: GrpcStatus = GrpcStatus.OK, message: str = "", metadata: Metadata = ()
-    ) -> None:
+    def end(self, status: Status = Status.OK, message: str = "", metadata: Metadata = ()) -> None:
         """End the call with a status and the trailing metadata. Only the first call of `end` counts."""
         ...
 

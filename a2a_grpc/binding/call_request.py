@@ -8,13 +8,10 @@ from collections.abc import MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.core.signals import setting_changed
-from django.dispatch import receiver
-
 from a2a_grpc.binding.call import GrpcCall
 from a2a_tasks.access.credentials import PEER
 from a2a_tasks.bindings.http import Request, is_served, list_hosts
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, of_settings
 
 __all__ = ["call_request"]
 
@@ -43,6 +40,7 @@ async def _receive_nothing() -> MutableMapping[str, Any]:
     return {"type": "http.request"}
 
 
+@of_settings
 @functools.cache
 def _host() -> bytes:
     """Return the host's HTTP address for cards, since gRPC metadata do not contain it: a name that is served."""
@@ -51,8 +49,3 @@ def _host() -> bytes:
     served = list_hosts()
     name = served[0].lstrip(".*") if served and not is_served("localhost", served) else "localhost"
     return f"{name}:{os.environ.get('PORT') or '8000'}".encode()
-
-
-@receiver(setting_changed)
-def _forget(**_: Any) -> None:
-    _host.cache_clear()

@@ -12,8 +12,9 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.rpc import status_pb2
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
+from grpclib.const import Status
 
-from a2a_grpc.binding.call import GrpcStatus, Metadata
+from a2a_grpc.binding.call import Metadata
 from a2a_tasks.agents import Agent
 from a2a_tasks.bindings.door import switches
 from a2a_tasks.bindings.errors import headers_of
@@ -33,16 +34,16 @@ MAX_BYTES, MAX_TEXT, MAX_NAME = 3072, 256, 1024
 class GrpcRefusal:
     """An error in the form of gRPC."""
 
-    code: GrpcStatus
+    code: Status
     message: str
     trailers: Metadata
 
 
-def _code(fault: A2AError, dialect: str) -> GrpcStatus:
+def _code(fault: A2AError, dialect: str) -> Status:
     name = fault.grpc_status
     if dialect != "v10" or switches().v10_error_table == "1.0.0":
         _, name = by_kind(CODES_1_0_0, fault) or (0, name)
-    return GrpcStatus[name]
+    return Status[name]
 
 
 def _message(fault: A2AError, dialect: str) -> str:
@@ -94,7 +95,7 @@ def refusal(fault: A2AError, dialect: str, agent: Agent | None = None) -> GrpcRe
     code, message = _code(fault, dialect), _clip(_message(fault, dialect))
     headers = [(name.decode(), value.decode()) for name, value in headers_of(fault, agent)]
     status = status_pb2.Status(
-        code=code,
+        code=code.value,
         message=message,
         details=[_pack(detail) for detail in _details(fault, dict(headers))],
     )

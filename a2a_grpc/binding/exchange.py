@@ -9,9 +9,9 @@ from typing import Any
 from a2a_grpc.binding.call import CallEnded, GrpcCall
 from a2a_grpc.binding.call_request import call_request
 from a2a_grpc.binding.errors import refusal
-from a2a_grpc.binding.event_ids import EVENT_ID, add_number, event_id
 from a2a_grpc.binding.messages import form
 from a2a_grpc.binding.rpcs import Rpc
+from a2a_grpc.binding.schema import message_class
 from a2a_tasks import process_lifetime
 from a2a_tasks.access.authentication import find_agent
 from a2a_tasks.agents import Agent
@@ -33,6 +33,9 @@ __all__ = ["AGENT", "Exchange"]
 
 #: The metadata key that names an agent by its slug.
 AGENT = "a2a-agent"
+#: In a subscription's metadata, the last event seen; in a stream's trailing metadata, the last event sent.
+#: gRPC has no place for the numbers of events outside a message: see docs/clients.md.
+EVENT_ID = "last-event-id"
 #: Headers of the other bindings that are sent as initial metadata.
 SENT = {b"a2a-extensions", b"x-a2a-extensions"}
 #: Maximum number of events that are encoded before the first of them is sent.
@@ -159,7 +162,12 @@ class _Relay:
     @property
     def place(self) -> str:
         """The id of the last event sent."""
-        return event_id(self.last, self.events.subject.mark)
+        return self._event_id(self.last)
+
+    def _event_id(self, number: int) -> str:
+        """Return an event id in the form of the `id:` line of a server-sent event."""
+        mark = self.events.subject.mark
+        return f"{number}-{mark}" if mark else str(number)
 
     async def to_the_end(self) -> None:
         """Send the whole stream. Raises Overloaded when the process drains first."""
@@ -211,4 +219,16 @@ class _Relay:
     def _item(self, item: bytes, number: int) -> bytes:
         if not self.numbers:
             return item
-        return add_number(item, event_id(number, self.events.subject.mark), self.package)
+        return _add_number(item, self._event_id(number), self.package)
+
+
+def _add_number(item: bytes, number: str, package: str) -> bytes:
+    """Return a stream's item with the number of its event in its metadata.
+
+    Bytes appended to a message are merged into it (protobuf's encoding, "Last One Wins"), so nothing is encoded again.
+    """
+    made = message_class(f"{package}.StreamResponse")
+    # the tag of its only field comes first
+    name = made.DESCRIPTOR.fields_by_number[item[0] >> 3].name
+    more = made(**{name: {"metadata": {RESUMABLE_STREAMS.uri: number}}})
+    return item + more.SerializeToString()

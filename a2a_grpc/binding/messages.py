@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from django.core.signals import setting_changed
-from django.dispatch import receiver
-
 from a2a_grpc.binding.codecs import encoder
 from a2a_grpc.binding.schema import FINAL, SUPERSET
 from a2a_tasks.bindings.door import switches
+from a2a_tasks.conf import of_settings
 from a2a_tasks.protocol.dialects import CompatOptions, Dialect, cards
 from a2a_tasks.protocol.dialects.dialect import Subject
 from a2a_tasks.protocol.dialects.dr import Draft
@@ -23,11 +21,7 @@ from a2a_tasks.protocol.dialects.v03_rest import V03Rest
 from a2a_tasks.protocol.dialects.v10 import V10
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.lifecycle import Recorded
-from a2a_tasks.protocol.requests import (
-    CancelTaskRequest,
-    GetTaskRequest,
-    SubscribeToTaskRequest,
-)
+from a2a_tasks.protocol.requests import CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest
 from a2a_tasks.protocol.values import Message, Raw, Task, TaskPage
 
 __all__ = ["form"]
@@ -117,12 +111,8 @@ _superset_item = encoder(f"{SUPERSET}.StreamResponse")
 FORMS: Mapping[str, type[Dialect]] = {"v10": FinalForm, "v03": V03Form, "dr": DraftForm}
 
 
+@of_settings
 @functools.cache
 def form(code: str) -> Dialect:
     """Return the gRPC form of the dialect of that code, with the operator's options."""
     return FORMS[code](switches())
-
-
-@receiver(setting_changed)
-def _forget(**_: Any) -> None:
-    form.cache_clear()

@@ -27,12 +27,7 @@ __all__ = ["FINAL", "SUPERSET", "know", "message_class", "pool", "service"]
 FINAL, SUPERSET = "lf.a2a.v1", "a2a.v1"
 SERVICE = "A2AService"
 
-_TYPES = {
-    "string": FieldDescriptorProto.TYPE_STRING,
-    "bool": FieldDescriptorProto.TYPE_BOOL,
-    "int32": FieldDescriptorProto.TYPE_INT32,
-    "int64": FieldDescriptorProto.TYPE_INT64,
-}
+_SCALARS = {"string", "bool", "int32", "int64"}
 _ENUMS = {"TaskState"}
 _SET = ("string parent = 1", "string config_id = 2", "TaskPushNotificationConfig config = 3")
 #: Fields that the published proto of 0.3 lacks, by message, in proto3 syntax.
@@ -62,32 +57,16 @@ ADDED: Mapping[str, tuple[str, ...]] = {
 }
 #: Fields that the draft made optional: an explicit 0 differs from an absent field. Peers of 0.3 never write a 0.
 OPTIONAL = {"SendMessageConfiguration": "history_length", "GetTaskRequest": "history_length"}
-#: The rpcs of the draft, and those of 0.2.2 to 0.2.4: request, response, and whether it streams.
-ADDED_RPCS: Mapping[str, tuple[str, str, bool]] = {
-    "SubscribeToTask": ("SubscribeToTaskRequest", "StreamResponse", True),
-    "SetTaskPushNotificationConfig": (
-        "SetTaskPushNotificationConfigRequest",
-        "TaskPushNotificationConfig",
-        False,
-    ),
-    "ListTasks": ("ListTasksRequest", "ListTasksResponse", False),
-    "GetExtendedAgentCard": ("GetExtendedAgentCardRequest", "AgentCard", False),
-    "CreateTaskPushNotification": (
-        "CreateTaskPushNotificationConfigRequest",
-        "TaskPushNotificationConfig",
-        False,
-    ),
-    "GetTaskPushNotification": (
-        "GetTaskPushNotificationConfigRequest",
-        "TaskPushNotificationConfig",
-        False,
-    ),
-    "ListTaskPushNotification": (
-        "ListTaskPushNotificationConfigRequest",
-        "ListTaskPushNotificationConfigResponse",
-        False,
-    ),
-}
+#: The rpcs of the draft, and those of 0.2.2 to 0.2.4: name, request, response.
+ADDED_RPCS = (
+    "SubscribeToTask SubscribeToTaskRequest stream StreamResponse",
+    "SetTaskPushNotificationConfig SetTaskPushNotificationConfigRequest TaskPushNotificationConfig",
+    "ListTasks ListTasksRequest ListTasksResponse",
+    "GetExtendedAgentCard GetExtendedAgentCardRequest AgentCard",
+    "CreateTaskPushNotification CreateTaskPushNotificationConfigRequest TaskPushNotificationConfig",
+    "GetTaskPushNotification GetTaskPushNotificationConfigRequest TaskPushNotificationConfig",
+    "ListTaskPushNotification ListTaskPushNotificationConfigRequest ListTaskPushNotificationConfigResponse",
+)
 
 
 def _make_optional(message: DescriptorProto, field: FieldDescriptorProto) -> None:
@@ -105,8 +84,8 @@ def _add_field(message: DescriptorProto, text: str) -> None:
         number=int(number),
         label=repeated if label == ["repeated"] else FieldDescriptorProto.LABEL_OPTIONAL,
     )
-    if kind in _TYPES:
-        field.type = _TYPES[kind]
+    if kind in _SCALARS:
+        field.type = FieldDescriptorProto.Type.Value(f"TYPE_{kind.upper()}")
     else:
         named = FieldDescriptorProto.TYPE_ENUM, FieldDescriptorProto.TYPE_MESSAGE
         field.type = named[kind not in _ENUMS]
@@ -128,12 +107,13 @@ def _superset(published: FileDescriptor) -> FileDescriptorProto:
         (field,) = [field for field in messages[name].field if field.name == optional]
         _make_optional(messages[name], field)
     (service,) = file.service
-    for name, (request, response, streams) in ADDED_RPCS.items():
+    for rpc in ADDED_RPCS:
+        name, request, *stream, response = rpc.split()
         service.method.add(
             name=name,
             input_type=f".{SUPERSET}.{request}",
             output_type=f".{SUPERSET}.{response}",
-            server_streaming=streams,
+            server_streaming=bool(stream),
         )
     return file
 

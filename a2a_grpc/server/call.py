@@ -12,13 +12,13 @@ import contextlib
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from typing import Any, cast
 
-import grpclib
+from grpclib.const import Status
 from grpclib.protocol import Connection
 from grpclib.server import Stream
 from h2.errors import ErrorCodes
 from h2.exceptions import StreamClosedError
 
-from a2a_grpc.binding.call import CallEnded, GrpcStatus, Handler, Metadata
+from a2a_grpc.binding.call import CallEnded, Handler, Metadata
 from a2a_grpc.server.inbox import Inbox
 from a2a_tasks.bindings.unread import PIECE, count_unread, is_too_slow, patience
 from a2a_tasks.conf import conf
@@ -28,7 +28,7 @@ __all__ = ["LAST_WORD_SECONDS", "Calls", "OpenCall"]
 #: Seconds that calls of health and reflection get to send their last message.
 LAST_WORD_SECONDS = 0.5
 #: The end of calls that the drain does not wait for.
-STOPS = GrpcStatus.UNAVAILABLE, "This process stops"
+STOPS = Status.UNAVAILABLE, "This process stops"
 #: A message begins with a flag and its length.
 PREFIX = 5
 #: The metadata key with the details of a status.
@@ -110,7 +110,7 @@ class OpenCall:
         self._bytes = stream._stream  # noqa: SLF001
         self._inbox = cast("Inbox", self._bytes.buffer)
         self._first: Metadata | None = None
-        self._last: tuple[GrpcStatus, str, Metadata] | None = None
+        self._last: tuple[Status, str, Metadata] | None = None
         self._begun = False
 
     @property
@@ -136,7 +136,7 @@ class OpenCall:
             self.end(*STOPS)
             raise
         except TimeoutError:
-            self.end(GrpcStatus.DEADLINE_EXCEEDED, "The message did not come in time")
+            self.end(Status.DEADLINE_EXCEEDED, "The message did not come in time")
         else:
             return found
         raise CallEnded
@@ -150,13 +150,13 @@ class OpenCall:
             size = int.from_bytes(prefix[1:])
             if size > int(conf.MAX_BODY_BYTES):
                 self.end(
-                    GrpcStatus.RESOURCE_EXHAUSTED,
+                    Status.RESOURCE_EXHAUSTED,
                     f"The message is longer than {conf.MAX_BODY_BYTES} bytes",
                 )
                 raise CallEnded
             if prefix[0]:
                 self.end(
-                    GrpcStatus.UNIMPLEMENTED,
+                    Status.UNIMPLEMENTED,
                     "Compressed messages are not supported",
                     [("grpc-accept-encoding", "identity")],
                 )
@@ -171,9 +171,9 @@ class OpenCall:
         if len(found) == size or not (found or within or self._inbox.overflowed):
             return found
         if self._inbox.overflowed:
-            self.end(GrpcStatus.RESOURCE_EXHAUSTED, "Too many messages are unfinished")
+            self.end(Status.RESOURCE_EXHAUSTED, "Too many messages are unfinished")
         else:
-            self.end(GrpcStatus.INVALID_ARGUMENT, "The message is not complete")
+            self.end(Status.INVALID_ARGUMENT, "The message is not complete")
         raise CallEnded
 
     def begin(self, metadata: Metadata = ()) -> None:
@@ -206,7 +206,7 @@ class OpenCall:
         """Count bytes as unread until the block ends. Raises CallEnded if they are too many."""
         quota = self._inbox.unread_answers
         if not quota.take(size, 0):
-            self.end(GrpcStatus.RESOURCE_EXHAUSTED, "Too many answers wait for their clients")
+            self.end(Status.RESOURCE_EXHAUSTED, "Too many answers wait for their clients")
             raise CallEnded
         try:
             yield
@@ -230,12 +230,10 @@ class OpenCall:
 
     def _cut_off(self) -> None:
         """Send nothing more, not even a status."""
-        self.end(GrpcStatus.CANCELLED)
+        self.end(Status.CANCELLED)
         self._stream._cancel_done = True  # noqa: SLF001 - grpclib would send a status
 
-    def end(
-        self, status: GrpcStatus = GrpcStatus.OK, message: str = "", metadata: Metadata = ()
-    ) -> None:
+    def end(self, status: Status = Status.OK, message: str = "", metadata: Metadata = ()) -> None:
         """Set the final status; only the first call counts. The client gets it when the handler returns."""
         if self._last is None:
             self._last = (status, message, metadata)
@@ -244,14 +242,14 @@ class OpenCall:
         """Send the final status to the client."""
         if self._stream._cancel_done:  # noqa: SLF001 - see _cut_off
             return
-        status, message, metadata = self._last or (GrpcStatus.OK, "", ())
+        status, message, metadata = self._last or (Status.OK, "", ())
         details = next((value for key, value in metadata if key == DETAILS), None)
         with contextlib.suppress(CallEnded):
             async with self._write_in_time():
                 if self._first is not None:
                     await self._begin()
                 await self._stream.send_trailing_metadata(
-                    status=grpclib.Status(int(status)),
+                    status=status,
                     status_message=message or None,
                     status_details=details,
                     metadata=_encode_metadata(metadata),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from grpclib.config import Configuration
 from grpclib.const import Handler as GrpcHandler
+from grpclib.const import Status
 from grpclib.encoding.base import CodecBase, StatusDetailsCodecBase
 from grpclib.events import _DispatchServerEvents
 from grpclib.metadata import decode_metadata, decode_timeout
@@ -23,7 +24,7 @@ from h2.errors import ErrorCodes
 from h2.events import PingAckReceived, StreamReset, UnknownFrameReceived
 from h2.exceptions import ProtocolError
 
-from a2a_grpc.binding.call import GrpcCall, GrpcStatus, Handler
+from a2a_grpc.binding.call import GrpcCall, Handler
 from a2a_grpc.server.frames import FrameCutter, is_void
 from a2a_grpc.server.inbox import Inbox
 from a2a_grpc.server.pace import Pace
@@ -57,12 +58,12 @@ Headers = list[tuple[str, str]]
 
 async def refuse_size(call: GrpcCall) -> None:
     """Answer a call with too much metadata."""
-    call.end(GrpcStatus.RESOURCE_EXHAUSTED, f"Metadata may have {METADATA_BYTES} bytes")
+    call.end(Status.RESOURCE_EXHAUSTED, f"Metadata may have {METADATA_BYTES} bytes")
 
 
 async def refuse_form(call: GrpcCall) -> None:
     """Answer a call whose metadata cannot be decoded."""
-    call.end(GrpcStatus.INVALID_ARGUMENT, "The metadata or the deadline cannot be read")
+    call.end(Status.INVALID_ARGUMENT, "The metadata or the deadline cannot be read")
 
 
 #: The handlers of these paths.

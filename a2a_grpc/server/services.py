@@ -19,7 +19,7 @@ from grpclib.reflection.service import ServerReflection
 from grpclib.reflection.v1 import reflection_pb2
 from grpclib.reflection.v1alpha import reflection_pb2 as old_reflection_pb2
 
-from a2a_grpc.binding.call import CallEnded, GrpcCall, GrpcStatus, Handler
+from a2a_grpc.binding.call import CallEnded, GrpcCall, Handler
 from a2a_grpc.binding.schema import know, pool
 from a2a_grpc.binding.service import SERVICES
 
@@ -57,13 +57,13 @@ class _Messages:
         await self._call.write(message.SerializeToString())
 
     async def send_trailing_metadata(self, *, status: Status) -> None:
-        self._call.end(GrpcStatus(status.value), "There is no such service")
+        self._call.end(status, "There is no such service")
 
     def _parse(self, data: bytes) -> Message:
         try:
             return self._kind.FromString(data)
         except DecodeError:
-            self._call.end(GrpcStatus.INVALID_ARGUMENT, "The message cannot be read")
+            self._call.end(Status.INVALID_ARGUMENT, "The message cannot be read")
             raise CallEnded from None
 
 

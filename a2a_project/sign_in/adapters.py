@@ -1,7 +1,11 @@
-"""The adapters of django-allauth: the users that may sign in, and their rights."""
+"""The adapters of django-allauth: the users that may sign in, and their rights.
+
+The issuer's groups give rights of staff: a user gets them only by a group that is named in `A2A_SSO_GROUPS`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
@@ -10,11 +14,10 @@ from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 from django.shortcuts import render
 
-from a2a_project.sign_in.groups import groups_of, make_staff
 from a2a_tasks.sealing import seal, unseal
 
 __all__ = ["Accounts", "Factors", "IssuerAdapter"]
@@ -39,16 +42,16 @@ class IssuerAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         """
         if sociallogin.state.get("process") != AuthProcess.LOGIN:
             raise ImmediateHttpResponse(render(request, "not_staff.html", status=403))
-        names = groups_of(sociallogin.account.extra_data.get("id_token") or {})
+        names = _groups_of(sociallogin.account.extra_data.get("id_token") or {})
         if sociallogin.is_existing:
-            make_staff(sociallogin.user, names)
+            _make_staff(sociallogin.user, names)
         if not names:
             raise ImmediateHttpResponse(render(request, "not_staff.html", status=403))
 
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
         """Save a user at the first sign-in."""
         user: User = super().save_user(request, sociallogin, form)
-        make_staff(user, groups_of(sociallogin.account.extra_data["id_token"]))
+        _make_staff(user, _groups_of(sociallogin.account.extra_data["id_token"]))
         return user
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
@@ -70,3 +73,18 @@ class Factors(DefaultMFAAdapter):  # type: ignore[misc]
     def can_delete_authenticator(self, authenticator: Any) -> bool:
         """Return whether users may delete it: where a second factor is required, only an operator may."""
         return not settings.MFA_REQUIRED
+
+
+def _groups_of(claims: Mapping[str, Any]) -> set[str]:
+    """Return the groups of this host for the issuer's claims."""
+    claim = claims.get(settings.SSO_GROUPS_CLAIM)
+    theirs = claim if isinstance(claim, list) else []
+    mapping: Mapping[str, list[str]] = settings.SSO_GROUPS
+    return {ours for one in theirs if isinstance(one, str) for ours in mapping.get(one, ())}
+
+
+def _make_staff(user: User, names: set[str]) -> None:
+    """Make the user staff with these groups, as far as they exist, and never a superuser; without groups, not staff."""
+    user.is_staff, user.is_superuser = bool(names), False
+    user.save(update_fields=["is_staff", "is_superuser"])
+    user.groups.set(Group.objects.filter(name__in=names))

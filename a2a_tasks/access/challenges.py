@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from a2a_tasks.agents import Agent
 from a2a_tasks.agents.security import API_KEY, BASIC, BEARER, MUTUAL_TLS, list_accepted
 from a2a_tasks.conf import conf
-from a2a_tasks.protocol.errors import (
-    A2AError,
-    InsufficientScope,
-    Unauthenticated,
-    WrongCredentials,
-)
+from a2a_tasks.protocol.errors import A2AError, InsufficientScope, Unauthenticated, WrongCredentials
 
 __all__ = ["challenges"]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
 
 from a2a_tasks.access import credentials, issuer, tokens
@@ -20,9 +19,7 @@ SWITCHES = "A2A_API_KEYS=1, A2A_JWT_ISSUER, A2A_BASIC=1 and A2A_MTLS_PEERS let c
 
 
 @register()
-def check_callers(
-    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_callers(**_: Any) -> Iterable[CheckMessage]:
     """Check the settings of the enabled schemes, the rates and the metrics."""
     try:
         return [*_openness(), *_tokens(), *_certificates(), *_rates(), *_metrics()]

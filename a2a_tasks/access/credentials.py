@@ -7,14 +7,11 @@ import ipaddress
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-from django.core.signals import setting_changed
-from django.dispatch import receiver
+from typing import NamedTuple
 
 from a2a_tasks.agents.security import API_KEY, BASIC, BEARER, MUTUAL_TLS, list_accepted
 from a2a_tasks.caller import Caller
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, of_settings
 from a2a_tasks.outbound.networks import IPNetwork
 from a2a_tasks.rates import Rate
 
@@ -92,15 +89,11 @@ def networks(text: str) -> tuple[IPNetwork, ...]:
     return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
+@of_settings
 @functools.cache
 def _doors() -> _Doors:
     key = str(conf.API_KEY_HEADER).lower() if conf.API_KEYS else ""
     return _Doors(key, str(conf.MTLS_HEADER).lower(), networks(conf.MTLS_PEERS))
-
-
-@receiver(setting_changed)
-def _forget(**_: Any) -> None:
-    _doors.cache_clear()
 
 
 def read_credential(credentials: Credentials) -> ShownCredential | None:

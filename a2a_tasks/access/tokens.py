@@ -12,8 +12,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.signals import setting_changed
-from django.dispatch import receiver
 from joserfc import jws
 from joserfc.errors import ExpiredTokenError, JoseError
 from joserfc.jwt import JWTClaimsRegistry
@@ -24,7 +22,7 @@ from a2a_tasks.access.identity_cache import shorten_principal
 from a2a_tasks.access.issuer import Keys, Published, read_keys_of
 from a2a_tasks.agents.security import BEARER, is_scope
 from a2a_tasks.caller import Caller, is_tenant
-from a2a_tasks.conf import base_url, conf
+from a2a_tasks.conf import base_url, conf, of_settings
 from a2a_tasks.protocol.errors import A2AError
 from a2a_tasks.protocol.jsontext import read
 from a2a_tasks.store import clock
@@ -72,6 +70,7 @@ def audience(agent: str | None) -> str:
     return host if SLUG in named else named
 
 
+@of_settings
 @functools.cache
 def rules() -> Rules:
     """Return the rules in the settings."""
@@ -80,15 +79,10 @@ def rules() -> Rules:
     )
 
 
+@of_settings
 @functools.cache
 def _keys() -> Keys:
     return Keys(read_keys_of(conf.JWT_ISSUER, conf.JWT_JWKS_URL))
-
-
-@receiver(setting_changed)
-def _forget(**_: Any) -> None:
-    rules.cache_clear()
-    _keys.cache_clear()
 
 
 async def verify(text: str) -> Identity:

@@ -16,14 +16,11 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.core.signals import setting_changed
-from django.dispatch import receiver
-
 from a2a_tasks.agents.faults import AgentError, CallRefused
 from a2a_tasks.agents.http import guard
 from a2a_tasks.agents.later import Later
 from a2a_tasks.agents.steps import DurableStep, Journal
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, of_settings
 from a2a_tasks.outbound import AddressRefused
 
 if TYPE_CHECKING:  # the libraries have 50 MiB, and few agents call tools
@@ -108,14 +105,10 @@ def find_flaws() -> list[str]:
     return flaws
 
 
+@of_settings
 @functools.lru_cache(maxsize=2)
 def _read(path: str) -> Mapping[str, Any]:
     return tomllib.loads(Path(path).read_text("utf-8")) if path else {}
-
-
-@receiver(setting_changed)
-def _forget(**_: Any) -> None:
-    _read.cache_clear()
 
 
 class McpTools:

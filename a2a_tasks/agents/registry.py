@@ -14,13 +14,7 @@ from django.core.checks import CheckMessage, Error, Warning  # noqa: A004 - Djan
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import autodiscover_modules
 
-from a2a_tasks.agents import (
-    forwarded_headers,
-    frameworks,
-    security,
-    switches,
-    versions,
-)
+from a2a_tasks.agents import forwarded_headers, frameworks, security, switches, versions
 from a2a_tasks.agents.agent import Agent, unfit_skills
 from a2a_tasks.agents.declaration import name_queue
 from a2a_tasks.conf import HostSettings, conf, forget

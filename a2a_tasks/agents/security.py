@@ -11,11 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning  # noqa: A004 - Django's own name
-from django.core.signals import setting_changed
-from django.dispatch import receiver
 
 from a2a_tasks.agents.agent import Agent
-from a2a_tasks.conf import conf, project
+from a2a_tasks.conf import conf, of_settings, project
 
 __all__ = [
     "API_KEY",
@@ -57,6 +55,7 @@ def is_scope(text: str) -> bool:
     return bool(_SCOPE.fullmatch(text))
 
 
+@of_settings
 @functools.cache
 def allows_anonymous() -> bool:
     """Return whether callers without credentials are accepted: by default only on the embedded host."""
@@ -65,6 +64,7 @@ def allows_anonymous() -> bool:
     return bool(conf.ANONYMOUS.strip().lower() in {"1", "true", "yes", "on"})
 
 
+@of_settings
 @functools.cache
 def list_enabled() -> tuple[str, ...]:
     switches = {
@@ -74,13 +74,6 @@ def list_enabled() -> tuple[str, ...]:
         MUTUAL_TLS: conf.MTLS_PEERS,
     }
     return tuple(name for name in SCHEMES if switches[name])
-
-
-@receiver(setting_changed)
-def _forget(**_: Any) -> None:
-    allows_anonymous.cache_clear()
-    list_enabled.cache_clear()
-    _grants.cache_clear()
 
 
 def list_accepted(agent: Agent | None) -> tuple[str, ...]:
@@ -101,6 +94,7 @@ def is_listed(agent: Agent) -> bool:
     return (agent.grants or _grants()) != "open"
 
 
+@of_settings
 @functools.cache
 def _grants() -> str:
     return str(conf.GRANTS)

@@ -16,14 +16,7 @@ import msgspec
 
 from a2a_tasks.protocol.soundness import mend
 
-__all__ = [
-    "OTHERS",
-    "ModelUsage",
-    "UsageReport",
-    "begin_step",
-    "make_report",
-    "unwrap",
-]
+__all__ = ["OTHERS", "ModelUsage", "UsageReport", "begin_step", "make_report", "unwrap"]
 
 #: Not one of the host's own loggers, so that the line is in the run's log.
 logger = logging.getLogger("turn.usage")

@@ -10,10 +10,6 @@ import email.utils
 import functools
 import hashlib
 import time
-from typing import Any
-
-from django.core.signals import setting_changed
-from django.dispatch import receiver
 
 from a2a_tasks.access.authentication import catalogue
 from a2a_tasks.agents import Agent
@@ -22,7 +18,7 @@ from a2a_tasks.agents.security import is_listed
 from a2a_tasks.bindings.door import RequestContext, load_dialect
 from a2a_tasks.bindings.errors import headers_of, to_a2a_error
 from a2a_tasks.bindings.http import JSON, Headers, Request, Send, respond
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, of_settings
 from a2a_tasks.operations.cards import make_card
 from a2a_tasks.protocol import rest
 from a2a_tasks.protocol.dialects import DIALECTS
@@ -55,6 +51,7 @@ def _form(visit: RequestContext, name: str) -> str:
     return VERSIONS[version] if version else DEFAULTS[conf.CARD_DEFAULT]
 
 
+@of_settings
 @functools.lru_cache(maxsize=1024)
 def _card(agent: Agent, base_url: str, form: str, seal: Seal) -> tuple[bytes, bytes]:
     """Return the bytes of a card and their ETag, equal in every process with this seal: signatures are not random."""
@@ -65,11 +62,6 @@ def _card(agent: Agent, base_url: str, form: str, seal: Seal) -> tuple[bytes, by
 def etag_of(body: bytes) -> bytes:
     """Return the ETag of a body, the same in every process."""
     return b'"' + hashlib.sha256(body).hexdigest()[:32].encode() + b'"'
-
-
-@receiver(setting_changed)
-def _forget(**_: Any) -> None:
-    _card.cache_clear()
 
 
 def make_cache_headers(*vary: str, private: bool) -> Headers:

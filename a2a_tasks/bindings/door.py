@@ -7,9 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.core.signals import setting_changed
-from django.dispatch import receiver
-
 from a2a_tasks.access.authentication import identify
 from a2a_tasks.agents import Agent
 from a2a_tasks.agents.cards import url_of
@@ -18,11 +15,11 @@ from a2a_tasks.agents.security import is_shared
 from a2a_tasks.audit import request_id_of
 from a2a_tasks.bindings.http import Headers, Request
 from a2a_tasks.caller import Caller
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, of_settings
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.operations.handler import OperationTable
-from a2a_tasks.operations.origin import origin_of
+from a2a_tasks.operations.reads import origin_of
 from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.detection import DetectionInput, task_id_of
 from a2a_tasks.protocol.dialects import CompatOptions, Dialect, dialects
@@ -36,13 +33,7 @@ from a2a_tasks.telemetry import log_context
 from a2a_tasks.telemetry.log_context import LogContext
 from a2a_tasks.telemetry.observed_request import ObservedRequest
 
-__all__ = [
-    "Detect",
-    "RequestContext",
-    "load_dialect",
-    "present",
-    "switches",
-]
+__all__ = ["Detect", "RequestContext", "load_dialect", "present", "switches"]
 
 #: `detection.by_call` or `by_route`.
 Detect = Callable[[Mount, DetectionInput, CompatOptions], str | None]
@@ -51,6 +42,7 @@ VARY = (b"vary", b"A2A-Version, A2A-Extensions")
 EXTENSIONS = ("a2a-extensions", "x-a2a-extensions")
 
 
+@of_settings
 @functools.cache
 def switches() -> CompatOptions:
     """Return the compatibility options of the operator."""
@@ -65,16 +57,11 @@ def switches() -> CompatOptions:
     )
 
 
+@of_settings
 @functools.cache
 def load_dialect(code: str) -> Dialect:
     """Return the dialect of that code, with the operator's options."""
     return dialects(switches())[code]
-
-
-@receiver(setting_changed)
-def _forget(**_: Any) -> None:
-    switches.cache_clear()
-    load_dialect.cache_clear()
 
 
 @dataclass(slots=True)

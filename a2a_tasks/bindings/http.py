@@ -8,13 +8,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from django.conf import settings
-from django.core.signals import setting_changed
-from django.dispatch import receiver
 from django.http.request import split_domain_port, validate_host
 
 from a2a_tasks.access.credentials import PEER, Credentials
 from a2a_tasks.agents.security import allows_anonymous
-from a2a_tasks.conf import base_url, conf
+from a2a_tasks.conf import base_url, conf, of_settings
 from a2a_tasks.failpoints import ON, failpoint
 from a2a_tasks.protocol.errors import InvalidRequest, TooLarge
 
@@ -156,15 +154,11 @@ class Request:
                 return b"".join(chunks)
 
 
+@of_settings
 @functools.cache
 def list_hosts() -> tuple[str, ...]:
     """Return ALLOWED_HOSTS; if it is empty and DEBUG is on, this machine's own names, as in Django."""
     return tuple(settings.ALLOWED_HOSTS) or (LOCAL if settings.DEBUG else ())
-
-
-@receiver(setting_changed)
-def _forget(**_: Any) -> None:
-    list_hosts.cache_clear()
 
 
 @functools.lru_cache(maxsize=64)

@@ -8,14 +8,7 @@ import time
 import msgspec
 
 from a2a_tasks.agents import registry
-from a2a_tasks.agents.declaration import (
-    ENVIRONMENT,
-    FORMAT,
-    Manifest,
-    UnfitManifest,
-    declare,
-    sign,
-)
+from a2a_tasks.agents.declaration import ENVIRONMENT, FORMAT, Manifest, UnfitManifest, declare, sign
 from a2a_tasks.audit import act_as
 from a2a_tasks.audit.keys import MIN_LENGTH
 from a2a_tasks.conf import conf, project

@@ -15,13 +15,7 @@ from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import call_trees, runs
 from a2a_tasks.store.db import run_here
 
-__all__ = [
-    "carry_due_runs",
-    "ending",
-    "look_at_all_waits",
-    "purge_old_tasks",
-    "rescue_lost_runs",
-]
+__all__ = ["carry_due_runs", "ending", "look_at_all_waits", "purge_old_tasks", "rescue_lost_runs"]
 
 #: Set when the worker ends: the purge then stops after its batch.
 ending = threading.Event()

@@ -28,12 +28,7 @@ from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
 from a2a_tasks.protocol.values import Part, TaskState
 from a2a_tasks.store import budgets, call_answers, call_trees, steps
 from a2a_tasks.store.budgets import SpentBudget
-from a2a_tasks.store.db import (
-    AGAIN_SECONDS,
-    retry_until_answered,
-    run_in_thread,
-    run_to_completion,
-)
+from a2a_tasks.store.db import AGAIN_SECONDS, retry_until_answered, run_in_thread, run_to_completion
 from a2a_tasks.store.parking import LAST_SECOND, Parking, park
 from a2a_tasks.store.records import ClaimedRun, StepResult
 from a2a_tasks.store.tasks import find_state, read_states

@@ -17,10 +17,7 @@ from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import budgets
 from a2a_tasks.store.budget_room import admit_batched
 from a2a_tasks.store.budgets import Amounts, SpentBudget
-from a2a_tasks.store.db import (
-    TransactionRefused,
-    retry_until_answered,
-)
+from a2a_tasks.store.db import TransactionRefused, retry_until_answered
 from a2a_tasks.store.prices import find_cost
 from a2a_tasks.store.records import ClaimedRun, Spender, UsageEntry
 from a2a_tasks.store.usage import write_batched

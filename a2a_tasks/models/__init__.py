@@ -21,11 +21,7 @@ from a2a_tasks.models.bulk_job import BulkJob, BulkResult, BulkState
 from a2a_tasks.models.cancel_notice import CancelNotice
 from a2a_tasks.models.chat_prefix import ChatPrefix
 from a2a_tasks.models.context import Context
-from a2a_tasks.models.conversation import (
-    ConversationItem,
-    ConversationList,
-    ConversationMemory,
-)
+from a2a_tasks.models.conversation import ConversationItem, ConversationList, ConversationMemory
 from a2a_tasks.models.delegation import AskPolicy, Delegation, EndPolicy
 from a2a_tasks.models.event import Event
 from a2a_tasks.models.grant import ALL, Grant, GrantRight

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models.functions import Now
+from django.utils import timezone
 
 
 class ApiKey(models.Model):
@@ -36,3 +37,10 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix} ({self.name})"
+
+    @property
+    def state(self) -> str:
+        """`live`, `expired` or `revoked`; only live keys work."""
+        if self.revoked_at:
+            return "revoked"
+        return "expired" if self.expires_at and self.expires_at <= timezone.now() else "live"

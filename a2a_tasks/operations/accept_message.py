@@ -39,14 +39,7 @@ from a2a_tasks.store.records import Accepted, NewTask, PreclaimedLease, TaskExis
 from a2a_tasks.store.replies import reply
 from a2a_tasks.store.versions import VersionMoved
 
-__all__ = [
-    "MAX_ATTEMPTS",
-    "accept",
-    "check",
-    "check_limits",
-    "check_size",
-    "makes_task",
-]
+__all__ = ["MAX_ATTEMPTS", "accept", "check", "check_limits", "check_size", "makes_task"]
 
 #: Maximum number of attempts when requests for one task, or under one key, collide.
 MAX_ATTEMPTS = 50

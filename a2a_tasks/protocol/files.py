@@ -13,15 +13,7 @@ from typing import Any
 import msgspec
 
 from a2a_tasks.protocol.lifecycle import Recorded
-from a2a_tasks.protocol.values import (
-    UNSET,
-    Part,
-    Raw,
-    Task,
-    TaskPage,
-    UnsetType,
-    replace,
-)
+from a2a_tasks.protocol.values import UNSET, Part, Raw, Task, TaskPage, UnsetType, replace
 
 __all__ = [
     "SCHEME",

@@ -23,16 +23,7 @@ from a2a_tasks.agents.faults import CallRefused
 from a2a_tasks.agents.wanted_call import ANSWER, WantedCall
 from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import failpoint
-from a2a_tasks.models import (
-    AskPolicy,
-    Delegation,
-    EndPolicy,
-    Event,
-    Run,
-    RunStatus,
-    Step,
-    Task,
-)
+from a2a_tasks.models import AskPolicy, Delegation, EndPolicy, Event, Run, RunStatus, Step, Task
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.operators import ASKED_BY, CALLS

@@ -14,15 +14,7 @@ from django.db.models.functions import Concat, Now
 
 from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
-from a2a_tasks.models import (
-    IS_BEHIND,
-    IS_PARKED,
-    WAITS_FOR_SLOT,
-    Run,
-    RunStatus,
-    Step,
-    Task,
-)
+from a2a_tasks.models import IS_BEHIND, IS_PARKED, WAITS_FOR_SLOT, Run, RunStatus, Step, Task
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import rotate_token
-from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
 from a2a_console.admin.widgets.columns import ago, column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
-from a2a_console.admin.widgets.staff import TenantAdmin
+from a2a_console.admin.widgets.staff import ModelForm, TenantAdmin, refuse
 from a2a_console.site import site
 from a2a_console.staff import may_give, sees, tenants_of
 from a2a_console.times import duration, moment
@@ -30,11 +28,6 @@ from a2a_tasks.caller import is_tenant
 from a2a_tasks.models import ApiKey
 from a2a_tasks.rates import read_rate
 
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[ApiKey]
-else:
-    _Form = forms.ModelForm
-
 __all__ = ["ApiKeyAdmin"]
 
 #: The time for which the previous secret still works after a rotation here; the command has an option for it.
@@ -43,7 +36,7 @@ OVERLAP = timedelta(hours=24)
 NAMED = 10
 
 
-class ApiKeyForm(_Form):
+class ApiKeyForm(ModelForm[ApiKey]):
     """The form of a key, new or existing."""
 
     #: The user who fills in the form.
@@ -138,19 +131,11 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
         """Make the tenant of an existing key read-only: the key's tasks would be left behind."""
         return (*self.shown, "tenant") if obj else ()
 
-    def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
-        """Refuse: tasks name the key as their owner. Keys are revoked instead."""
-        return False
+    #: Tasks name the key as their owner. Keys are revoked instead.
+    has_delete_permission = refuse
 
     expires = column("expires", lambda row: moment(row.expires_at) or "never")
     last_used = column("last used", lambda row: ago(row.last_used_at))
-
-    @admin.display(description="state")
-    def state(self, row: ApiKey) -> str:
-        """Return whether the key works: live, expired or revoked."""
-        if row.revoked_at:
-            return "revoked"
-        return "expired" if row.expires_at and row.expires_at <= timezone.now() else "live"
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Create a key, or save the changes."""
@@ -208,13 +193,8 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
     def _show_once(self, request: HttpRequest, issued: Iterable[IssuedKey]) -> HttpResponse:
         """Show the keys. The CSRF token is rotated: a reload, which posts the form again, makes no second key."""
         rotate_token(request)
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "API keys, shown once",
-            "opts": self.opts,
-            "issued": issued,
-        }
-        response = TemplateResponse(request, "admin/a2a_tasks/apikey/issued.html", context)
+        title = "API keys, shown once"
+        response = self.show(request, "a2a_tasks/apikey/issued", title, issued=issued)
         add_never_cache_headers(response)
         return response
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
-from django.utils.cache import add_never_cache_headers
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from a2a_console.admin.access.audit_verification import verify_for
 from a2a_console.admin.widgets import principals
-from a2a_console.admin.widgets.columns import column
+from a2a_console.admin.widgets.columns import column, cut
 from a2a_console.admin.widgets.filters import ChoiceFilter, CreatedFilter, NewestAgentFilter
 from a2a_console.admin.widgets.paging import NewestFirst
-from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, Rows, badge
+from a2a_console.admin.widgets.staff import demand
 from a2a_console.search.bounded_rows import newest
 from a2a_console.site import site
 from a2a_console.staff import sees_all
@@ -29,8 +28,6 @@ from a2a_tasks.models import AuditEntry
 from a2a_tasks.store import audit
 
 __all__ = ["AuditEntryAdmin"]
-
-Rows = QuerySet[Any]
 
 
 class ActionFilter(ChoiceFilter):
@@ -104,19 +101,13 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
         return sees_all(request.user) and self.has_view_permission(request)
 
     @method_decorator(require_POST)
+    @method_decorator(never_cache)
     def verify_view(self, request: HttpRequest) -> HttpResponse:
         """Verify the chain for some seconds, from where the last request stopped. The page posts until the end."""
-        if not self.may_verify(request):
-            raise PermissionDenied
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": "Verifying the audit log",
-            "found": verify_for(request.POST.get("so_far", "")),
-        }
-        response = TemplateResponse(request, "admin/a2a_tasks/auditentry/verify.html", context)
-        add_never_cache_headers(response)
-        return response
+        demand(self.may_verify(request))
+        found = verify_for(request.POST.get("so_far", ""))
+        title = "Verifying the audit log"
+        return self.show(request, "a2a_tasks/auditentry/verify", title, found=found)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -134,20 +125,16 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
         """Return the actor."""
         return row.actor
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
-    ) -> tuple[QuerySet[AuditEntry], bool]:
+    def search(self, request: HttpRequest, rows: Rows, wanted: str) -> Rows:
         """Find by exact object, which has an index, else by exact actor."""
-        wanted = search_term.strip()
-        if not wanted or "\0" in wanted:
-            return queryset, False
-        if queryset.filter(object=wanted).exists():
-            return queryset.filter(object=wanted), False
-        return newest(queryset).filter(actor=wanted), False
+        if "\0" in wanted:
+            return rows
+        found = rows.filter(object=wanted)
+        return found if found.exists() else newest(rows).filter(actor=wanted)
 
     created = column("when", lambda row: moment(row.created_at))
     who = column("actor", lambda row: principals.link_of(row, row.actor))
-    detail_cut = column("detail", lambda row: _cut(row.detail))
+    detail_cut = column("detail", lambda row: cut(row.detail))
     outcome_badge = column("outcome", lambda row: badge(row.outcome))
     #: The place of the entry in the chain of hashes, if it has one.
     place = column("link", lambda row: str(row.link.number) if hasattr(row, "link") else "not yet")
@@ -172,9 +159,4 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     def done_to(self, row: AuditEntry) -> str:
         """Show the object, with its agent and tenant below."""
         whose = " · ".join(filter(None, (row.agent, row.tenant)))
-        return format_html('{}<span class="a2a-note">{}</span>', _cut(row.object), whose)
-
-
-def _cut(text: str) -> str:
-    """Return the text, cut by CSS: its tooltip and a selection hold the whole text."""
-    return format_html('<span class="a2a-cut" title="{}">{}</span>', text, text) if text else ""
+        return format_html('{}<span class="a2a-note">{}</span>', cut(row.object), whose)

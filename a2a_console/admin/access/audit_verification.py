@@ -42,10 +42,10 @@ class VerificationProgress:
         return min(100, 100 * self.proof.verified // self.proof.total) if self.proof.total else 100
 
 
-def verify_for(so_far: str, seconds: float | None = None) -> VerificationProgress:
-    """Continue the signed progress for so many seconds. Without a valid signature, begin anew."""
+def verify_for(so_far: str) -> VerificationProgress:
+    """Continue the signed progress for some seconds. Without a valid signature, begin anew."""
     proof = _open_progress(so_far)
-    end = time.monotonic() + (SECONDS if seconds is None else seconds)
+    end = time.monotonic() + SECONDS
     began = proof.verified if proof else 0
     try:
         for now in verify(so_far=proof):

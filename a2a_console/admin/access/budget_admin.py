@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.decorators import method_decorator
@@ -16,24 +15,19 @@ from django.views.decorators.http import require_POST
 from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.filters import BudgetFilter
 from a2a_console.admin.widgets.paging import BoundedPaginator
-from a2a_console.admin.widgets.staff import HostWideAdmin
+from a2a_console.admin.widgets.staff import HostWideAdmin, ModelForm, demand, refuse
 from a2a_console.queue.budget_questions import may_decide
 from a2a_console.site import page_url, site
 from a2a_tasks.agents.usage import is_currency
 from a2a_tasks.models import Budget, BudgetAction, BudgetUse, BudgetWindow
 from a2a_tasks.store import budgets
 
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Budget]
-else:
-    _Form = forms.ModelForm
-
 __all__ = ["BudgetAdmin", "BudgetUseAdmin"]
 
 MAX_REASON = 500
 
 
-class BudgetForm(_Form):
+class BudgetForm(ModelForm[Budget]):
     """The form of a budget."""
 
     class Meta:
@@ -102,7 +96,7 @@ class BudgetAdmin(HostWideAdmin[Budget]):
 class BudgetUseAdmin(HostWideAdmin[BudgetUse]):
     """The list of sums, and the decision about one. Only the host writes them."""
 
-    list_display = (*("budget", "whose", "since", "used_of", "more", "asked_at", "refused"),)
+    list_display = ("budget", "whose", "since", "used_of", "more", "asked_at", "refused")
     list_filter = (BudgetFilter, ("asked_at", admin.EmptyFieldListFilter), "refused")
     list_select_related = ("budget",)
     search_fields = ("subject",)
@@ -111,15 +105,7 @@ class BudgetUseAdmin(HostWideAdmin[BudgetUse]):
     paginator = BoundedPaginator
     show_full_result_count = False
     actions = None
-    fields = readonly_fields = (
-        "budget",
-        "whose",
-        "since",
-        "used_of",
-        "more",
-        "asked_at",
-        "refused",
-    )
+    fields = readonly_fields = list_display
     change_form_template = "admin/a2a_tasks/budgetuse/page.html"
     own_views = ("<int:object_id>/decide/",)
     whose = column("of", lambda row: row.subject or "all together")
@@ -132,19 +118,13 @@ class BudgetUseAdmin(HostWideAdmin[BudgetUse]):
         ),
     )
 
-    def has_add_permission(self, request: HttpRequest, obj: BudgetUse | None = None) -> bool:
-        """Refuse: reports of usage make sums."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: BudgetUse | None = None) -> bool:
-        """Refuse: a sum that is deleted would allow the whole limit again."""
-        return False
+    #: Reports of usage make sums. One that is deleted would allow the whole limit again.
+    has_add_permission = has_delete_permission = refuse
 
     @method_decorator(require_POST)
     def decide_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Allow more of a budget, or no more."""
-        if not may_decide(request.user):
-            raise PermissionDenied
+        demand(may_decide(request.user))
         key, reason = int(object_id), request.POST.get("reason", "")[:MAX_REASON]
         if request.POST.get("do") == "refuse":
             done = budgets.refuse(key, reason)

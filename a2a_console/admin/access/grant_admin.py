@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from django import forms
 from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
@@ -12,17 +11,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from a2a_console.admin.widgets.filters import GrantedAgentFilter
-from a2a_console.admin.widgets.staff import HostWideAdmin
+from a2a_console.admin.widgets.staff import HostWideAdmin, ModelForm, refuse
 from a2a_console.site import site
 from a2a_tasks.access import grants
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.security import is_listed
 from a2a_tasks.models import ALL, ApiKey, Grant, GrantRight
-
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Grant]
-else:
-    _Form = forms.ModelForm
 
 __all__ = ["GrantAdmin"]
 
@@ -33,7 +27,7 @@ GRANTEES = (
 )
 
 
-class GrantForm(_Form):
+class GrantForm(ModelForm[Grant]):
     """The form of a grant."""
 
     class Meta:
@@ -67,9 +61,8 @@ class GrantAdmin(HostWideAdmin[Grant]):
     search_help_text = "A part of an agent's slug, or of whom it was granted to."
     ordering = ("agent", "grantee", "right")
 
-    def has_change_permission(self, request: HttpRequest, obj: Grant | None = None) -> bool:
-        """Refuse: a grant is deleted, and another one made."""
-        return False
+    #: A grant is deleted, and another one made.
+    has_change_permission = refuse
 
     @admin.display(description="in force", boolean=True)
     def counts(self, row: Grant) -> bool:

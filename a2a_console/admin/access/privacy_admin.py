@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.forms import ModelForm
 from django.http import HttpRequest
 
-from a2a_console.admin.widgets.staff import HostWideAdmin
+from a2a_console.admin.widgets.staff import HostWideAdmin, ModelForm, refuse
 from a2a_console.site import site
 from a2a_tasks.models import Hold, TenantRetention
 from a2a_tasks.store import legal_holds, retention
 
-if TYPE_CHECKING:
-    _Form = ModelForm[Hold]
-else:
-    _Form = ModelForm
-
 __all__ = ["HoldAdmin", "TenantRetentionAdmin"]
 
 
-class HoldForm(_Form):
+class HoldForm(ModelForm[Hold]):
     """The form of a legal hold."""
 
     class Meta:
@@ -54,13 +48,8 @@ class HoldAdmin(HostWideAdmin[Hold]):
     ordering = ("-pk",)
     actions = ("release_selected",)
 
-    def has_change_permission(self, request: HttpRequest, obj: Hold | None = None) -> bool:
-        """Refuse: a hold is a record of its object and reason."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Hold | None = None) -> bool:
-        """Refuse: a hold is released instead."""
-        return False
+    #: A hold is a record of its object and reason, and is released.
+    has_change_permission = has_delete_permission = refuse
 
     def has_release_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may release holds. The permission `change hold` means this and nothing else here."""

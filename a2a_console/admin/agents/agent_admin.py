@@ -11,10 +11,8 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.decorators import method_decorator
@@ -30,7 +28,7 @@ from a2a_console.admin.agents.agent_figures import (
 from a2a_console.admin.agents.card_previews import previews
 from a2a_console.admin.attention import group_failures
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
-from a2a_console.admin.widgets.staff import HostWideAdmin, may_view
+from a2a_console.admin.widgets.staff import HostWideAdmin, demand, may_view, refuse
 from a2a_console.site import page_url, site
 from a2a_console.statistics.agent_status import AgentStatus, list_agent_statuses
 from a2a_console.statistics.counts import COUNTED
@@ -64,26 +62,22 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
 
     own_views = ("agent/<slug:slug>/set/",)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Refuse: the first change of a switch creates its row."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: AgentSwitch | None = None) -> bool:
-        """Refuse: the row says who changed the switch last."""
-        return False
+    #: The first change of a switch creates its row, which says who changed the switch last.
+    has_add_permission = has_delete_permission = refuse
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show all agents on one page."""
-        self._check_view(request)
-        context = {
-            **self._about(request, "Agents"),
-            "statuses": list_agent_statuses(),
-            "counted": COUNTED,
+        demand(self.has_view_permission(request))
+        return self.show(
+            request,
+            "a2a_tasks/agentswitch/list",
+            "Agents",
+            statuses=list_agent_statuses(),
+            counted=COUNTED,
             **(extra_context or {}),
-        }
-        return TemplateResponse(request, "admin/a2a_tasks/agentswitch/list.html", context)
+        )
 
     def change_view(
         self,
@@ -93,7 +87,7 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         """Redirect from a row, to which Django's admin log links, to the page of its agent."""
-        self._check_view(request)
+        demand(self.has_view_permission(request))
         row = self.get_object(request, object_id)
         if row is None:
             raise Http404
@@ -101,7 +95,7 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
 
     def agent_view(self, request: HttpRequest, slug: str) -> HttpResponse:
         """Show the page of an agent."""
-        self._check_view(request)
+        demand(self.has_view_permission(request))
         status = _find(slug)
         base = base_url(request.build_absolute_uri("/"))
         rows = versions.list_versions(slug)
@@ -110,7 +104,6 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
         day = timezone.now() - timedelta(days=1)
         shows_tasks = may_view(request, Task)
         context = {
-            **self._about(request, status.agent.name or slug),
             "status": status,
             "agent": status.agent,
             "set_at": moment(status.switch.at) if status.switch.pk else "",
@@ -135,13 +128,13 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
             "grants": _grants(request, slug),
             "counted": COUNTED,
         }
-        return TemplateResponse(request, "admin/a2a_tasks/agentswitch/page.html", context)
+        title = status.agent.name or slug
+        return self.show(request, "a2a_tasks/agentswitch/page", title, **context)
 
     @method_decorator(require_POST)
     def set_view(self, request: HttpRequest, slug: str) -> HttpResponse:
         """Apply the posted change. Ask for confirmation before a change that stops work."""
-        if not self.has_change_permission(request):
-            raise PermissionDenied
+        demand(self.has_change_permission(request))
         status, back = _find(slug), HttpResponseRedirect(_page(slug))
         try:
             act = _act(status, request.POST)
@@ -163,13 +156,6 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
         page = self.admin_site.admin_view(self.agent_view)
         name = "a2a_tasks_agentswitch_agent"
         return [path("agent/<slug:slug>/", page, name=name), *super().get_urls()]
-
-    def _check_view(self, request: HttpRequest) -> None:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-
-    def _about(self, request: HttpRequest, title: str) -> dict[str, Any]:
-        return {**self.admin_site.each_context(request), "opts": self.opts, "title": title}
 
 
 def _page(slug: str) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path
 from django.views.decorators.http import require_safe
 
-from a2a_console.admin.widgets.staff import may_view
+from a2a_console.admin.widgets.staff import demand, may_view
 from a2a_console.connect import find_target
 from a2a_console.site import page_url, site
 from a2a_tasks.agents import registry
@@ -21,8 +20,7 @@ __all__ = ["urls"]
 @require_safe
 def connect_page(request: HttpRequest) -> HttpResponse:
     """Show the lines for an agent, by default that of the root, to users who may view agents."""
-    if not may_view(request, AgentSwitch):
-        raise PermissionDenied
+    demand(may_view(request, AgentSwitch))
     request.current_app = site.name
     agents = registry.agents()
     wanted = {request.GET.get("agent", ""): 0, str(conf.DEFAULT_AGENT): 1}

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 
 from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.read_only import badge
-from a2a_console.admin.widgets.staff import HostWideAdmin, may_view
+from a2a_console.admin.widgets.staff import HostWideAdmin, demand, may_view, refuse
 from a2a_console.site import site
 from a2a_console.times import duration, moment
 from a2a_tasks.agents import registry
@@ -34,49 +32,31 @@ class WorkerAdmin(HostWideAdmin[Worker]):
     )
     change_form_template = "admin/a2a_tasks/worker/page.html"
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Refuse: a process registers itself."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Worker | None = None) -> bool:
-        """Refuse: a process updates its own row."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Worker | None = None) -> bool:
-        """Refuse: the row would come back with the next heartbeat."""
-        return False
+    #: A process registers itself, and updates its own row. One that is deleted would come back with the next heartbeat.
+    has_add_permission = has_change_permission = has_delete_permission = refuse
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show the processes on one page: few live, and the store limits the others."""
-        self._check_view(request)
+        demand(self.has_view_permission(request))
         seen = workers.list_seen()
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": "Workers",
-            "workers": [(one, one.state, duration(one.silence)) for one in seen],
-            "alive": sum(one.alive for one in seen),
-            "queues": workers.count_serving(registry.queues_in_use(), seen),
-            "patience": duration(workers.patience()),
+        return self.show(
+            request,
+            "a2a_tasks/worker/list",
+            "Workers",
+            workers=[(one, one.state, duration(one.silence)) for one in seen],
+            alive=sum(one.alive for one in seen),
+            queues=workers.count_serving(registry.queues_in_use(), seen),
+            patience=duration(workers.patience()),
             **(extra_context or {}),
-        }
-        return TemplateResponse(request, "admin/a2a_tasks/worker/list.html", context)
+        )
 
-    def _check_view(self, request: HttpRequest) -> None:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
+    def read_page(self, request: HttpRequest, row: Worker) -> dict[str, Any]:
         """Show the runs of the process below the fields, to users who may view runs."""
-        row: Worker = context["original"]
         shows = may_view(request, Run)
         runs = list(workers.list_runs(row.name)[: HELD + 1]) if shows else []
-        context.update(held=runs[:HELD], more=len(runs) > HELD, shows=shows)
-        return super().render_change_form(request, context, *args, **kwargs)
+        return {"held": runs[:HELD], "more": len(runs) > HELD, "shows": shows}
 
     state = column("state", lambda row: badge(_read_seen(row).state))
     queue_names = column("queues", lambda row: ", ".join(row.queues))

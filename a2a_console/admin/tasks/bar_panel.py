@@ -12,12 +12,7 @@ from django.utils import timezone
 
 from a2a_console.admin.tasks.sources import STEP, lines_of
 from a2a_console.admin.tasks.timeline import find_call, member
-from a2a_console.admin.widgets.formatting import (
-    FormattedBody,
-    escape_name,
-    format_body,
-    parse_body,
-)
+from a2a_console.admin.widgets.formatting import FormattedBody, escape_name, format_body, parse_body
 from a2a_console.admin.widgets.lines import LineSpan, TimelineLine
 from a2a_console.diagnosis.spans import Kind, Span
 from a2a_console.excerpts import LIMIT, select_start, size

@@ -57,13 +57,9 @@ class BulkJobAdmin(ReadOnlyAdmin[BulkJob]):
 
     has_module_permission = has_view_permission
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
+    def read_page(self, request: HttpRequest, row: BulkJob) -> dict[str, Any]:
         """Show how far the job is."""
-        job = context["original"]
-        context |= {"title": self.title(job), "subtitle": None, **_read(job)}
-        return super().render_change_form(request, context, *args, **kwargs)
+        return {"title": self.title(row), "subtitle": None, **_read(row)}
 
     @method_decorator(never_cache)
     def progress_view(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -7,10 +7,7 @@ from typing import Any
 from csp.constants import SELF
 from csp.decorators import csp_update
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.utils.decorators import method_decorator
 from django.utils.text import Truncator
 
@@ -19,8 +16,8 @@ from a2a_console.admin.tasks.conversation import conversation
 from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.filters import CreatedFilter, NewestAgentFilter
-from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
-from a2a_console.admin.widgets.staff import may_view
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, Rows
+from a2a_console.admin.widgets.staff import demand, may_view
 from a2a_console.site import site
 from a2a_console.times import moment
 from a2a_tasks.models import Context, Task
@@ -43,42 +40,35 @@ class ContextAdmin(ReadOnlyAdmin[Context]):
     own_views = ("<int:object_id>/conversation/",)
     change_form_template = "admin/a2a_tasks/context/page.html"
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Context], search_term: str
-    ) -> tuple[QuerySet[Context], bool]:
+    def search(self, request: HttpRequest, rows: Rows, wanted: str) -> Rows:
         """Find by exact id."""
-        wanted = search_term.strip()
-        return (queryset.filter(public_id=wanted) if wanted else queryset), False
+        return rows.filter(public_id=wanted)
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
+    def read_page(self, request: HttpRequest, row: Context) -> dict[str, Any]:
         """Show the tasks and what agents keep below the fields, to users who may view tasks."""
+        if not may_view(request, Task):
+            return {}
         tasks = (
-            Task.objects.filter(context=context["original"])
+            Task.objects.filter(context=row)
             .only("public_id", "state", "origin_dialect", "created_at", "status_at")
             .order_by("-status_at", "-pk")[: TASKS + 1]
         )
-        if may_view(request, Task):
-            context.update(tasks=tasks[:TASKS], has_more=len(tasks) > TASKS, most=TASKS)
-            context.update(memory=read_memory(context["original"]))
-        return super().render_change_form(request, context, *args, **kwargs)
+        shown = {"tasks": tasks[:TASKS], "has_more": len(tasks) > TASKS, "most": TASKS}
+        return {**shown, "memory": read_memory(row)}
 
     @method_decorator(csp_update({"media-src": [SELF]}))
     def conversation_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the conversation in the context's tasks, to users who may view tasks."""
         context = self.get_object(request, object_id)
-        if not self.has_view_permission(request, context) or not may_view(request, Task):
-            raise PermissionDenied
-        shown = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": "Conversation",
-            "subtitle": context.public_id,
-            "original": context,
-            "conversation": conversation(context, request.GET.get("before", "")),
-        }
-        return TemplateResponse(request, "admin/a2a_tasks/context/conversation.html", shown)
+        demand(self.has_view_permission(request, context) and may_view(request, Task))
+        return self.show(
+            request,
+            "a2a_tasks/context/conversation",
+            "Conversation",
+            subtitle=context.public_id,
+            original=context,
+            conversation=conversation(context, request.GET.get("before", "")),
+        )
 
     short_id = column("context id", lambda row: Truncator(row.public_id).chars(40))
     caller = column("owner", lambda row: principals.link_of(row, row.owner))

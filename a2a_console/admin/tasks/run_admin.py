@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import Truncator
@@ -15,7 +15,7 @@ from django.utils.text import Truncator
 from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.filters import CreatedFilter, RunStatusFilter
 from a2a_console.admin.widgets.formatting import FormattedBody, format_body
-from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, Rows, badge
 from a2a_console.excerpts import select_end, select_start, size
 from a2a_console.site import page_url, site
 from a2a_console.staff import may_see_traces, tenants_of, within
@@ -37,14 +37,8 @@ class RunAdmin(ReadOnlyAdmin[Run]):
     """The list and the page of runs."""
 
     list_display = (
-        "number",
-        "status_badge",
-        "task_link",
-        "attempt",
-        "queue",
-        "worker",
-        "created",
-        "lasted",
+        *("number", "status_badge", "task_link", "attempt"),
+        *("queue", "worker", "created", "lasted"),
     )
     list_filter = (RunStatusFilter, CreatedFilter)
     list_select_related = ("task",)
@@ -62,33 +56,23 @@ class RunAdmin(ReadOnlyAdmin[Run]):
         """Return the runs without long columns, and without the token, which is a credential."""
         return without_long_columns(super().get_queryset(request))
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Run], search_term: str
-    ) -> tuple[QuerySet[Run], bool]:
+    def search(self, request: HttpRequest, rows: Rows, wanted: str) -> Rows:
         """Find by the exact id of the task, which is read first, in its own query."""
-        wanted = search_term.strip()
-        if not wanted:
-            return queryset, False
-        tasks = within(Task.objects.filter(public_id=wanted), request.user).values_list(
-            "pk", flat=True
-        )
-        return queryset.filter(task_id__in=list(tasks[:TASKS])), False
+        tasks = within(Task.objects.filter(public_id=wanted), request.user)
+        return rows.filter(task_id__in=list(tasks.values_list("pk", flat=True)[:TASKS]))
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
+    def read_page(self, request: HttpRequest, row: Run) -> dict[str, Any]:
         """Show the log, the trace and the request below the fields, each cut by the database."""
-        rows = Run.objects.filter(pk=context["original"].pk).values_list(
+        rows = Run.objects.filter(pk=row.pk).values_list(
             select_end("error"), size("error"), select_start("request"), size("request")
         )
         error, error_size, message, message_size = rows[0]
         traced = may_see_traces(tenants_of(request.user))
-        context.update(
-            trace=FormattedBody(text=error, size=error_size) if error and traced else None,
-            request_body=format_body(message, message_size),
-            **(_lines(context["original"]) if traced else {}),
-        )
-        return super().render_change_form(request, context, *args, **kwargs)
+        return {
+            "trace": FormattedBody(text=error, size=error_size) if error and traced else None,
+            "request_body": format_body(message, message_size),
+            **(_lines(row) if traced else {}),
+        }
 
     number = column("run", lambda row: str(row.pk))
     status_badge = column("status", lambda row: badge(row.standing))

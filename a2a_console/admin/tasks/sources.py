@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet, Subquery
 from django.http import HttpRequest
 from django.utils import timezone
 
-from a2a_console.admin.webhooks.task_lines import attempts
+from a2a_console.admin.webhooks.of_task import attempts
 from a2a_console.admin.widgets.formatting import FormattedBody, escape_name, format_body
 from a2a_console.admin.widgets.lines import MAX_COUNT, LineSpan, TimelineLine
 from a2a_console.admin.widgets.staff import may_view

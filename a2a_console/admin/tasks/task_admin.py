@@ -17,7 +17,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR
-from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.core.exceptions import SuspiciousOperation
 from django.core.files.storage import storages
 from django.db import transaction
 from django.db.models import QuerySet
@@ -25,7 +25,6 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.decorators import method_decorator
@@ -37,19 +36,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from a2a_console.admin.tasks import raw_json, task_page, timeline
-from a2a_console.admin.tasks.task_filters import (
-    OFFERED,
-    UnknownFilter,
-    read_selection,
-    split_line,
-)
+from a2a_console.admin.tasks.task_filters import OFFERED, UnknownFilter, read_selection, split_line
 from a2a_console.admin.tasks.task_list import COLUMNS, TaskChangeList, find_neighbours
 from a2a_console.admin.widgets import principals
-from a2a_console.admin.widgets.columns import ago, column
+from a2a_console.admin.widgets.columns import ago, column, cut
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.formatting import escape_name
 from a2a_console.admin.widgets.inert import part_of, send_file
-from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, Rows, badge
+from a2a_console.admin.widgets.staff import demand
 from a2a_console.bulk import actions as bulk
 from a2a_console.bulk import jobs
 from a2a_console.bulk.export import stream_export
@@ -105,13 +100,9 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         rows = super().get_queryset(request).select_related("context")
         return rows.defer(*LONG_COLUMNS)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Task], search_term: str
-    ) -> tuple[QuerySet[Task], bool]:
+    def search(self, request: HttpRequest, rows: Rows, wanted: str) -> Rows:
         """Find by id or by the first message (`Selection.search`)."""
-        wanted = search_term.strip()
-        found = Selection(search=wanted).of(queryset) if wanted else queryset
-        return found, False
+        return Selection(search=wanted).of(rows)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -146,8 +137,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
     @method_decorator(require_POST)
     def views_view(self, request: HttpRequest) -> HttpResponse:
         """Save the view of the list under a name for this user, or remove it."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
+        demand(self.has_view_permission(request))
         name = request.POST.get("name", "").replace("\0", "").strip()[:VIEW_NAME]
         query = QueryDict(request.POST.get("query", "")).urlencode()
         mine: Any = SavedView.objects.filter(user=request.user.pk)
@@ -199,11 +189,6 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
 
     state_badge = column("state", lambda row: badge(TaskState(row.state).word))
 
-    @admin.display(description="agent")
-    def agent_cut(self, task: Task) -> str:
-        """Show the agent."""
-        return format_html('<span class="a2a-cut" title="{}">{}</span>', task.agent, task.agent)
-
     @admin.display(description="caller")
     def who(self, task: Task) -> str:
         """Link from the caller who made the task to all of its tasks; the tenant stands beside it."""
@@ -228,6 +213,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             (task.status_at if task.state in TERMINAL else timezone.now()) - task.created_at
         )
 
+    agent_cut = column("agent", lambda task: cut(task.agent))
     when = column("created", lambda task: ago(task.created_at))
     # columns to choose
     id_cell = column("id", lambda task: _cut(task.public_id))
@@ -241,28 +227,24 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Show the page of a task, which may hold audio. The public id in the URL redirects to the page."""
-        if not self.has_view_permission(request) or request.method == "POST":
-            raise PermissionDenied
+        demand(self.has_view_permission(request) and request.method != "POST")
         name = unquote(object_id)
         is_key = name.isascii() and name.isdigit() and len(name) < 19  # noqa: PLR2004 - a key has no more
         rows = self.get_queryset(request)
         task = rows.filter(pk=int(name)).first() if is_key else None
         if task is None:
             return self.find_view(request, name)
-        shown = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": task_page.read_title(task),
-            "neighbours": find_neighbours(rows, task, request.GET.get(task_page.LIST, "")),
-            **self._read_top(request, task),
-            **task_page.read_tab(request, task),
-        }
-        return TemplateResponse(request, "admin/a2a_tasks/task/page.html", shown)
+        return self.show(
+            request,
+            "a2a_tasks/task/page",
+            task_page.read_title(task),
+            neighbours=find_neighbours(rows, task, request.GET.get(task_page.LIST, "")),
+            **{**self._read_top(request, task), **task_page.read_tab(request, task)},
+        )
 
     def find_view(self, request: HttpRequest, public_id: str) -> HttpResponse:
         """Redirect to the page of the task with this public id; to the list if two owners have chosen the same."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
+        demand(self.has_view_permission(request))
         tasks = self.get_queryset(request).filter(public_id=public_id)
         found = list(tasks.values_list("pk", flat=True)[:2])
         if not found:
@@ -352,17 +334,16 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             found=len(plan.keys),
             more=plan.more,
         )
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": action.title,
-            "action": action,
-            "plan": plan,
-            "found": f"{len(plan.keys):,}{'+' if plan.more else ''}",
-            "choice": choice.write(),
-            "query": request.GET.urlencode(),
-        }
-        return TemplateResponse(request, "admin/a2a_tasks/task/bulk.html", context)
+        return self.show(
+            request,
+            "a2a_tasks/task/bulk",
+            action.title,
+            action=action,
+            plan=plan,
+            found=f"{len(plan.keys):,}{'+' if plan.more else ''}",
+            choice=choice.write(),
+            query=request.GET.urlencode(),
+        )
 
     @method_decorator(require_POST)
     def bulk_view(self, request: HttpRequest, action: str) -> HttpResponse:
@@ -370,8 +351,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         if action not in bulk.ACTIONS:
             raise Http404
         may = request.user.has_perm(bulk.ACTIONS[action].permission)
-        if not (self.has_view_permission(request) and may):
-            raise PermissionDenied
+        demand(self.has_view_permission(request) and may)
         try:
             choice = bulk.Choice.read(request.POST.get("choice", ""))
         except msgspec.DecodeError as fault:
@@ -386,8 +366,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
     @method_decorator(require_POST)
     def run_again_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then run the task again and show the new one."""
-        if not self.has_run_again_permission(request):
-            raise PermissionDenied
+        demand(self.has_run_again_permission(request))
         task = self.get_object(request, object_id)
         if not is_confirmed(request):
             question = Question(
@@ -420,8 +399,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
     @method_decorator(require_POST)
     def export_view(self, request: HttpRequest, form: str) -> HttpResponseBase:
         """Stream the tasks of the list, on all its pages."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
+        demand(self.has_view_permission(request))
         wanted = cast("TaskChangeList", self.get_changelist_instance(request))
         query = request.GET.urlencode()
         audit.note(Action.TASK_EXPORT, detail={"as": form, "of": query})
@@ -430,8 +408,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
     @method_decorator(require_POST)
     def cancel_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then cancel the task."""
-        if not self.has_cancel_permission(request):
-            raise PermissionDenied
+        demand(self.has_cancel_permission(request))
         task = self.get_object(request, object_id)
         if not is_confirmed(request):
             question = Question(

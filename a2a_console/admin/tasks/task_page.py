@@ -18,7 +18,7 @@ from a2a_console.admin.tasks.conversation import read_chapter
 from a2a_console.admin.tasks.header import list_facts, read_header
 from a2a_console.admin.tasks.sources import Source, entries, lines_of, log_lines
 from a2a_console.admin.tasks.waterfall import draw
-from a2a_console.admin.webhooks.task_section import webhooks
+from a2a_console.admin.webhooks.of_task import webhooks
 from a2a_console.admin.widgets.lines import MAX_COUNT, LineSpan, TimelineLine
 from a2a_console.admin.widgets.parts import Reading
 from a2a_console.search.task_record import openings

@@ -8,10 +8,8 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.template.response import TemplateResponse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
@@ -19,7 +17,7 @@ from django.views.decorators.http import require_POST
 from a2a_console.admin.tasks import queue
 from a2a_console.admin.tasks.conversation import read_chapter
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
-from a2a_console.admin.widgets.staff import may_view
+from a2a_console.admin.widgets.staff import demand, may_view
 from a2a_console.handover import hand_over
 from a2a_console.queue import answer_task
 from a2a_console.queue.assign_task import UNCHECKED, assign_by_key
@@ -72,39 +70,37 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show the inbox."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
+        demand(self.has_view_permission(request))
         filters = queue.InboxQuery.of(request.GET.dict())
         may_answer = self.has_answer_permission(request)
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": "Inbox",
-            "filters": filters,
-            "page": (page := queue.page(filters, request.user)),
-            "chapter": read_chapter(page.chosen.task)
+        page = queue.page(filters, request.user)
+        return self.show(
+            request,
+            "a2a_tasks/waiting/queue",
+            "Inbox",
+            filters=filters,
+            page=page,
+            chapter=read_chapter(page.chosen.task)
             if page.chosen and may_view(request, Task)
             else None,
-            "rest": _make_back(request),
-            "back": _make_back(request, page.then),
-            "here": _make_back(request, page.chosen.key if page.chosen else ""),
-            "waiting": count_bounded(filters.rows(request.user).order_by("-pk")),
-            "budgets": list_questions(request.user),
-            "may_decide": may_decide(request.user),
-            "who": [(key, words, filters.query(who=key)) for key, words in queue.WHO.items()],
-            "agents": sorted({agent.slug for agent in registry.agents()} | {filters.agent} - {""}),
-            "kinds": list(KINDS),
-            "first": filters.query(),
-            "may_answer": may_answer,
-            "people": candidates(request.user) if may_answer else [],
+            rest=_make_back(request),
+            back=_make_back(request, page.then),
+            here=_make_back(request, page.chosen.key if page.chosen else ""),
+            waiting=count_bounded(filters.rows(request.user).order_by("-pk")),
+            budgets=list_questions(request.user),
+            may_decide=may_decide(request.user),
+            who=[(key, words, filters.query(who=key)) for key, words in queue.WHO.items()],
+            agents=sorted({agent.slug for agent in registry.agents()} | {filters.agent} - {""}),
+            kinds=list(KINDS),
+            first=filters.query(),
+            may_answer=may_answer,
+            people=candidates(request.user) if may_answer else [],
             **(extra_context or {}),
-        }
-        return TemplateResponse(request, "admin/a2a_tasks/waiting/queue.html", context)
+        )
 
     def change_view(self, request: HttpRequest, object_id: str, *_: Any, **__: Any) -> HttpResponse:
         """Redirect to the page of the task."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
+        demand(self.has_view_permission(request))
         task = self.get_object(request, object_id)
         return HttpResponseRedirect(page_url("a2a_tasks_task_change", task.pk))
 
@@ -116,8 +112,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
 
     def answer_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the form of an answer, or send the posted answer. A refused one is shown again, with the reason."""
-        if not self.has_answer_permission(request):
-            raise PermissionDenied
+        demand(self.has_answer_permission(request))
         task = self.get_object(request, object_id)
         if request.method != "POST":
             return self._answer_page(request, task)
@@ -154,8 +149,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
     @method_decorator(require_POST)
     def answer_many_view(self, request: HttpRequest) -> HttpResponse:
         """Show one form for those of the selected tasks that ask the same as the first of them."""
-        if not self.has_answer_permission(request):
-            raise PermissionDenied
+        demand(self.has_answer_permission(request))
         lines = queue.list_lines([task.pk for task in self._list_chosen(request)])
         if not lines:
             return self._back(request)
@@ -192,27 +186,25 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
         *,
         others: Sequence[queue.InboxRow] = (),
     ) -> HttpResponse:
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": "Answer",
-            "line": queue.line(task.pk, request.POST.dict()),
-            "others": others,
-            "fault": fault,
-            "said": request.POST,
-            "back": request.POST.get("back", ""),
-        }
-        return TemplateResponse(
-            request, "admin/a2a_tasks/waiting/answer.html", context, status=status
+        page = self.show(
+            request,
+            "a2a_tasks/waiting/answer",
+            "Answer",
+            line=queue.line(task.pk, request.POST.dict()),
+            others=others,
+            fault=fault,
+            said=request.POST,
+            back=request.POST.get("back", ""),
         )
+        page.status_code = status
+        return page
 
     # -- assignment
 
     @method_decorator(require_POST)
     def assign_view(self, request: HttpRequest) -> HttpResponse:
         """Claim, assign or unassign the selected tasks; messages on the inbox then tell the result."""
-        if not self.has_answer_permission(request):
-            raise PermissionDenied
+        demand(self.has_answer_permission(request))
         chosen, tasks = request.POST.getlist("task"), list(self._list_chosen(request))
         done, refused = 0, []
         for task in tasks:
@@ -249,8 +241,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
     @method_decorator(never_cache)
     def link_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show a fresh link that hands over the requested secrets. It is shown on this page only."""
-        if not self.has_answer_permission(request):
-            raise PermissionDenied
+        demand(self.has_answer_permission(request))
         task = self.get_object(request, object_id)
         try:
             link = async_to_sync(hand_over.fresh_link)(task.pk, by=request.user.get_username())
@@ -259,16 +250,15 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
             return self._back(request)
         self.log_change(request, task, "Made a link to hand over a secret.")
         url = link.url if "://" in link.url else request.build_absolute_uri(link.url)
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": "A link that works once",
-            "line": queue.line(task.pk),
-            "url": url,
-            "expires_at": link.expires_at,
-            "back": _address(request),
-        }
-        return TemplateResponse(request, "admin/a2a_tasks/waiting/link.html", context)
+        return self.show(
+            request,
+            "a2a_tasks/waiting/link",
+            "A link that works once",
+            line=queue.line(task.pk),
+            url=url,
+            expires_at=link.expires_at,
+            back=_address(request),
+        )
 
     # -- URLs
 

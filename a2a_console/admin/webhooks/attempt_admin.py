@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from a2a_console.admin.webhooks import cells
 from a2a_console.admin.webhooks.filters import AnswerFilter
 from a2a_console.admin.widgets.columns import column
-from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, Rows
 from a2a_console.site import site
 from a2a_console.times import moment, took
 from a2a_push.models import Attempt, Delivery
@@ -40,15 +40,10 @@ class AttemptAdmin(ReadOnlyAdmin[Attempt]):
         rows = super().get_queryset(request).select_related("delivery", "delivery__receiver")
         return rows.defer("delivery__body")
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Attempt], search_term: str
-    ) -> tuple[QuerySet[Attempt], bool]:
+    def search(self, request: HttpRequest, rows: Rows, wanted: str) -> Rows:
         """Find by the exact id of the delivery, which is read first, in its own query."""
-        wanted = search_term.strip()
-        if not wanted:
-            return queryset, False
         found = Delivery.objects.filter(webhook_id=wanted).values_list("pk", flat=True)
-        return queryset.filter(delivery_id__in=list(found)), False
+        return rows.filter(delivery_id__in=list(found))
 
     started = column("started", lambda row: moment(row.started_at))
     delivery_cell = column("delivery", lambda row: cells.delivery_link(row.delivery))

@@ -8,14 +8,7 @@ from django.utils.text import Truncator
 from a2a_console.site import page_url
 from a2a_push.models import Attempt, Delivery, PushConfig, Receiver
 
-__all__ = [
-    "answer",
-    "config_link",
-    "delivery_link",
-    "events",
-    "receiver_link",
-    "task_link",
-]
+__all__ = ["answer", "config_link", "delivery_link", "events", "receiver_link", "task_link"]
 
 
 def task_link(row: Delivery | PushConfig) -> str:

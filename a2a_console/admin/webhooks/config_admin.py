@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
@@ -20,10 +19,10 @@ from a2a_console.admin.webhooks.sent_notifications import newest_deliveries
 from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.filters import CreatedFilter
-from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, Rows, badge
 from a2a_console.diagnosis.webhooks import without_secrets
 from a2a_console.search.bounded_rows import newest
-from a2a_console.site import page_url, site
+from a2a_console.site import site
 from a2a_console.staff import within
 from a2a_console.times import moment
 from a2a_console.webhooks.configs import describe_config, redact_url
@@ -59,19 +58,13 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
         """Return the webhooks without their secrets, and with whether there are any."""
         return without_secrets(super().get_queryset(request))
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[PushConfig], search_term: str
-    ) -> tuple[QuerySet[PushConfig], bool]:
+    def search(self, request: HttpRequest, rows: Rows, wanted: str) -> Rows:
         """Find by the exact id of the task, else of the webhook."""
-        wanted = search_term.strip()
-        if not wanted:
-            return queryset, False
         mine = within(PushConfig.objects.all(), request.user, self.tenant_lookup)
         tasks = mine.filter(task__public_id=wanted).order_by("task").distinct()
-        keys = list(tasks.values_list("task", flat=True)[:TASKS])
-        if keys:
-            return queryset.filter(task_id__in=keys), False
-        return newest(queryset).filter(public_id=wanted), False
+        if keys := list(tasks.values_list("task", flat=True)[:TASKS]):
+            return rows.filter(task_id__in=keys)
+        return newest(rows).filter(public_id=wanted)
 
     # -- columns and fields
 
@@ -112,16 +105,12 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
 
     # -- the page
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
+    def read_page(self, request: HttpRequest, row: PushConfig) -> dict[str, Any]:
         """Show the newest deliveries below the fields."""
-        row: PushConfig = context["original"]
-        context.update(
-            deliveries=newest_deliveries(request, config=row.pk),
-            may_enable=bool(row.disabled_reason) and self.has_switch_permission(request),
-        )
-        return super().render_change_form(request, context, *args, **kwargs)
+        return {
+            "deliveries": newest_deliveries(request, config=row.pk),
+            "may_enable": bool(row.disabled_reason) and self.has_switch_permission(request),
+        }
 
     def has_switch_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may enable a webhook. The permission `change webhook` means only this here."""
@@ -130,10 +119,7 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
     @method_decorator(require_POST)
     def enable_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then enable the webhook."""
-        if not self.has_switch_permission(request):
-            raise PermissionDenied
-        row = self.get_object(request, object_id)
-        back = page_url("a2a_push_pushconfig_change", row.pk)
+        row, back = self.read_form(request, object_id, may=self.has_switch_permission(request))
         if not is_confirmed(request):
             text = "It is notified of new events from now on. Failed deliveries stay failed until they are sent again."
             title = "Enable the webhook?"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
@@ -27,7 +27,7 @@ from a2a_console.admin.widgets.columns import ago, column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.filters import CreatedFilter
 from a2a_console.admin.widgets.formatting import format_body
-from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, Rows, badge
 from a2a_console.diagnosis.deliveries import last_attempt, reason_of, wait_of, with_company
 from a2a_console.diagnosis.delivery_waits import Why
 from a2a_console.excerpts import select_start, size
@@ -41,6 +41,8 @@ from a2a_push.store.retries import is_switched_off
 
 __all__ = ["DeliveryAdmin"]
 
+Asks = Callable[[list[Delivery], str], Question]
+Acts = Callable[[HttpRequest, list[Delivery]], None]
 #: The largest number of deliveries that one action sends again.
 AT_ONCE = 1_000
 #: The largest number of attempts on the page of a delivery.
@@ -82,22 +84,16 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         """Return the deliveries without bodies and secrets."""
         return with_company(super().get_queryset(request))
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Delivery], search_term: str
-    ) -> tuple[QuerySet[Delivery], bool]:
+    def search(self, request: HttpRequest, rows: Rows, wanted: str) -> Rows:
         """Find by exact id, with a query for each kind of id: an OR across a join has no index."""
-        wanted = search_term.strip()
-        if not wanted:
-            return queryset, False
         # The database would refuse a number that is longer than any key.
         if wanted.isascii() and wanted.isdigit() and len(wanted) < 19:  # noqa: PLR2004
-            return queryset.filter(pk=int(wanted)), False
+            return rows.filter(pk=int(wanted))
         mine = within(Delivery.objects.all(), request.user, self.tenant_lookup)
         if mine.filter(webhook_id=wanted).exists():
-            return queryset.filter(webhook_id=wanted), False
+            return rows.filter(webhook_id=wanted)
         tasks = mine.filter(task__public_id=wanted).order_by("task").distinct()
-        keys = list(tasks.values_list("task", flat=True)[:TASKS])
-        return queryset.filter(task_id__in=keys), False
+        return rows.filter(task_id__in=list(tasks.values_list("task", flat=True)[:TASKS]))
 
     # -- columns and fields
 
@@ -151,23 +147,20 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
 
     # -- the page
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
+    def read_page(self, request: HttpRequest, row: Delivery) -> dict[str, Any]:
         """Show the body and the attempts below the fields."""
-        row: Delivery = context["original"]
         found = Delivery.objects.annotate(whole=whole())
         head, length = found.values_list(select_start("whole"), size("whole")).get(pk=row.pk)
         newest = list(row.tries.order_by("-pk")[:ATTEMPTS])
         may = self.has_send_permission(request)
-        context.update(
-            body=format_body(head, length),
-            tries=newest[::-1],
-            most=ATTEMPTS,
-            may_retry=may and row.status == DeliveryStatus.PENDING,
-            may_replay=may and row.status != DeliveryStatus.PENDING and row.config_id is not None,
-        )
-        return super().render_change_form(request, context, *args, **kwargs)
+        pending = row.status == DeliveryStatus.PENDING
+        return {
+            "body": format_body(head, length),
+            "tries": newest[::-1],
+            "most": ATTEMPTS,
+            "may_retry": may and pending,
+            "may_replay": may and not pending and row.config_id is not None,
+        }
 
     # -- retry and replay
 
@@ -181,12 +174,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     ) -> HttpResponse | None:
         """Ask for confirmation, then send the newest AT_ONCE of the settled deliveries again."""
         settled = queryset.exclude(status=DeliveryStatus.PENDING).filter(config__isnull=False)
-        rows = list(settled.order_by("-pk")[: AT_ONCE + 1])
-        if rows and not is_confirmed(request):
-            return ask(self, request, _replay_question(rows, request.get_full_path()))
-        self._replay(request, rows[:AT_ONCE])
-        self._tell_more(request, rows)
-        return None
+        return self._act_on_selection(request, settled, _replay_question, self._replay)
 
     @admin.action(description="Try selected deliveries now", permissions=["send"])
     def retry_selected(
@@ -194,36 +182,38 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     ) -> HttpResponse | None:
         """Ask for confirmation, then try the newest AT_ONCE of the pending deliveries now."""
         pending = queryset.filter(status=DeliveryStatus.PENDING)
-        rows = list(pending.order_by("-pk")[: AT_ONCE + 1])
+        return self._act_on_selection(request, pending, _retry_question, self._retry)
+
+    def _act_on_selection(
+        self, request: HttpRequest, chosen: QuerySet[Delivery], question: Asks, act: Acts
+    ) -> HttpResponse | None:
+        rows = list(chosen.order_by("-pk")[: AT_ONCE + 1])
         if rows and not is_confirmed(request):
-            return ask(self, request, _retry_question(rows, request.get_full_path()))
-        self._retry(request, rows[:AT_ONCE])
-        self._tell_more(request, rows)
+            return ask(self, request, question(rows, request.get_full_path()))
+        act(request, rows[:AT_ONCE])
+        if len(rows) > AT_ONCE:
+            note = f"Only {AT_ONCE} are sent at once; there are more among the selected ones."
+            self.message_user(request, note, messages.WARNING)
         return None
 
     @method_decorator(require_POST)
     def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then send the delivery again."""
-        row, back = self._read_form(request, object_id)
-        if not is_confirmed(request):
-            return ask(self, request, _replay_question([row], back))
-        self._replay(request, [row])
-        return HttpResponseRedirect(back)
+        return self._act_on_one(request, object_id, _replay_question, self._replay)
 
     @method_decorator(require_POST)
     def retry_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then try the delivery now."""
-        row, back = self._read_form(request, object_id)
-        if not is_confirmed(request):
-            return ask(self, request, _retry_question([row], back))
-        self._retry(request, [row])
-        return HttpResponseRedirect(back)
+        return self._act_on_one(request, object_id, _retry_question, self._retry)
 
-    def _read_form(self, request: HttpRequest, object_id: str) -> tuple[Delivery, str]:
-        if not self.has_send_permission(request):
-            raise PermissionDenied
-        row = self.get_object(request, object_id)
-        return row, page_url("a2a_push_delivery_change", row.pk)
+    def _act_on_one(
+        self, request: HttpRequest, object_id: str, question: Asks, act: Acts
+    ) -> HttpResponse:
+        row, back = self.read_form(request, object_id, may=self.has_send_permission(request))
+        if not is_confirmed(request):
+            return ask(self, request, question([row], back))
+        act(request, [row])
+        return HttpResponseRedirect(back)
 
     def _replay(self, request: HttpRequest, rows: list[Delivery]) -> None:
         count = replay([row.pk for row in rows])
@@ -250,11 +240,6 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
             self.message_user(request, f"{did}: {done}.", messages.SUCCESS)
         if left or not done:
             self.message_user(request, f"{left_out}: {left}.", messages.WARNING)
-
-    def _tell_more(self, request: HttpRequest, rows: list[Delivery]) -> None:
-        if len(rows) > AT_ONCE:
-            note = f"Only {AT_ONCE} are sent at once; there are more among the selected ones."
-            self.message_user(request, note, messages.WARNING)
 
 
 def _replay_question(rows: list[Delivery], back: str) -> Question:

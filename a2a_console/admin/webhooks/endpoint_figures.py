@@ -16,12 +16,7 @@ from a2a_console.webhooks.receiver_health import Word, describe_health
 from a2a_push.models import Attempt, Delivery, Receiver
 from a2a_push.store.receivers import read
 
-__all__ = [
-    "AttemptFigures",
-    "describe_breaker",
-    "draw_deliveries",
-    "read_attempts",
-]
+__all__ = ["AttemptFigures", "describe_breaker", "draw_deliveries", "read_attempts"]
 
 #: The numbers of newest deliveries whose attempts are read, of attempts of which figures are made, and of those shown.
 DELIVERIES, SAMPLE, SHOWN = 100, 200, 15
@@ -48,7 +43,7 @@ class AttemptFigures:
 
 def describe_breaker(row: Receiver) -> str:
     """Return the state of the receiver in a sentence."""
-    health = describe_health(row, timezone.now())
+    health = describe_health(row)
     about = {
         "why": health.why or "without a reason",
         "failures": read(row).in_a_row,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from django.db.models import F, Q
+from collections.abc import Mapping
+
 from django.http import HttpRequest
-from django.utils import timezone
 
 from a2a_console.admin.widgets.filters import (
     AgentFilter,
@@ -15,7 +15,8 @@ from a2a_console.admin.widgets.filters import (
 )
 from a2a_console.search.bounded_rows import NEWEST, newest
 from a2a_console.staff import within
-from a2a_console.webhooks.receiver_health import Word
+from a2a_console.webhooks.configs import STATES, filter_state
+from a2a_console.webhooks.receiver_health import FAILING, Word, filter_health
 from a2a_push.breaker import Phase
 from a2a_push.models import DeliveryStatus, PushConfig, Receiver
 from a2a_tasks.outbound import FaultKind
@@ -35,7 +36,7 @@ LOOKS_BACK = f"(newest {NEWEST:,})"
 #: The largest number of receivers among the choices of a filter.
 OFFERED = 10
 #: The text of a phase in the JSON of a breaker; the phase of a closed breaker is not written.
-_PHASE = {
+_PHASE: Mapping[str, str] = {
     Word.OPEN: f'"phase":"{Phase.OPEN.value}"',
     Word.HALF_OPEN: f'"phase":"{Phase.HALF_OPEN.value}"',
 }
@@ -118,16 +119,12 @@ class DeliveryStateFilter(ChoiceFilter):
 
     title = f"state {LOOKS_BACK}"
     parameter_name = "state"
-    offered = (("active", "active"), ("settled", "settled"), ("disabled", "disabled"))
+    offered = tuple((state, state) for state in STATES)
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to the state."""
-        if self.value() == "disabled":
-            return newest(queryset).exclude(disabled_reason="")
-        if self.value() in {"active", "settled"}:
-            active = self.value() == "active"
-            return newest(queryset).filter(disabled_reason="", active=active)
-        return queryset
+        state = self.value()
+        return filter_state(newest(queryset), state) if state in STATES else queryset
 
 
 class ReceiverHealthFilter(ChoiceFilter):
@@ -137,25 +134,17 @@ class ReceiverHealthFilter(ChoiceFilter):
     parameter_name = "health"
     offered = (
         *((word.value, word.value) for word in Word if word is not Word.CLOSED),
-        ("failing", "failed last"),
+        (FAILING, "failed last"),
     )
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to the state."""
         word = self.value()
-        if word == Word.DISABLED:
-            return newest(queryset).exclude(disabled_at=None)
-        if word == Word.PAUSED:
-            return newest(queryset).filter(paused_until__gt=timezone.now())
-        if word == Word.GONE:
-            failed = Q(last_success_at=None) | Q(last_success_at__lt=F("last_failure_at"))
-            return newest(queryset).filter(failed, well=True, last_failure_at__isnull=False)
-        if word == "failing":
-            return newest(queryset).filter(well=False).exclude(last_failure_at=None)
-        if word in _PHASE:
-            found = newest(queryset).filter(disabled_at=None).exclude(probe_at=None)
-            return found.filter(breaker__contains=_PHASE[Word(word)])
-        return queryset
+        if word not in dict(self.offered):
+            return queryset
+        found = filter_health(newest(queryset), word)
+        phase = _PHASE.get(word)
+        return found.filter(breaker__contains=phase) if phase else found
 
 
 class AnswerFilter(ChoiceFilter):

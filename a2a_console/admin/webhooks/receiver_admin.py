@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.decorators import method_decorator
@@ -24,10 +22,10 @@ from a2a_console.admin.webhooks.sent_notifications import newest_deliveries
 from a2a_console.admin.webhooks.span import SpanForm
 from a2a_console.admin.widgets.columns import ago, column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
-from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, Rows, badge
 from a2a_console.admin.widgets.staff import may_view
 from a2a_console.search.bounded_rows import count_bounded, newest
-from a2a_console.site import page_url, site
+from a2a_console.site import site
 from a2a_console.times import moment, took
 from a2a_console.webhooks.receiver_health import describe_health
 from a2a_push.models import Attempt, Delivery, DeliveryStatus, Receiver
@@ -69,12 +67,10 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     follows = True
     change_form_template = "admin/a2a_push/receiver/page.html"
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Receiver], search_term: str
-    ) -> tuple[QuerySet[Receiver], bool]:
+    def search(self, request: HttpRequest, rows: Rows, wanted: str) -> Rows:
         """Find by a piece of the address."""
-        wanted = search_term.strip().partition("?")[0]
-        return (newest(queryset).filter(address__contains=wanted) if wanted else queryset), False
+        address = wanted.partition("?")[0]
+        return newest(rows).filter(address__contains=address) if address else rows
 
     # -- columns and fields
 
@@ -84,9 +80,9 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         shown = format_html('<span title="{}">{}</span>', row.address[:500], row.address[:80])
         return format_html('{}<br><span class="a2a-quiet">{}</span>', shown, row.tenant)
 
-    health_badge = column("breaker", lambda row: badge(describe_health(row, timezone.now()).word))
-    why = column("reason", lambda row: describe_health(row, timezone.now()).why)
-    until = column("until", lambda row: moment(describe_health(row, timezone.now()).until))
+    health_badge = column("breaker", lambda row: badge(describe_health(row).word))
+    why = column("reason", lambda row: describe_health(row).why)
+    until = column("until", lambda row: moment(describe_health(row).until))
     in_a_row = column("failures since the last success", lambda row: str(read(row).in_a_row))
     openings = column("times the breaker opened", lambda row: str(read(row).openings))
     success = column("last success", lambda row: moment(row.last_success_at) or "never")
@@ -109,25 +105,21 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
 
     # -- the page
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
+    def read_page(self, request: HttpRequest, row: Receiver) -> dict[str, Any]:
         """Show the newest deliveries and the form of a replay below the fields."""
-        row: Receiver = context["original"]
         may, off = self.has_switch_permission(request), row.disabled_at is not None
         well = row.probe_at is None and row.paused_until is None
-        context.update(
-            deliveries=newest_deliveries(request, receiver=row.pk),
-            standing=describe_breaker(row),
-            chart=draw_deliveries(row) if may_view(request, Delivery) else None,
-            attempts=read_attempts(row) if may_view(request, Attempt) else None,
-            may_test=may,
-            may_disable=may and not is_switched_off(row),
-            may_enable=may and (off or not well),
-            span=SpanForm() if _may_replay(request) else None,
-            zone=timezone.get_current_timezone_name(),
-        )
-        return super().render_change_form(request, context, *args, **kwargs)
+        return {
+            "deliveries": newest_deliveries(request, receiver=row.pk),
+            "standing": describe_breaker(row),
+            "chart": draw_deliveries(row) if may_view(request, Delivery) else None,
+            "attempts": read_attempts(row) if may_view(request, Attempt) else None,
+            "may_test": may,
+            "may_disable": may and not is_switched_off(row),
+            "may_enable": may and (off or not well),
+            "span": SpanForm() if _may_replay(request) else None,
+            "zone": timezone.get_current_timezone_name(),
+        }
 
     # -- enable and disable
 
@@ -138,7 +130,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     @method_decorator(require_POST)
     def disable_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then disable the receiver, with a reason for later readers."""
-        row, back = self._read_form(request, object_id, may=self.has_switch_permission(request))
+        row, back = self.read_form(request, object_id, may=self.has_switch_permission(request))
         if not is_confirmed(request):
             question = Question(
                 title="Disable the receiver?",
@@ -161,7 +153,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     @method_decorator(require_POST)
     def enable_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then enable the receiver."""
-        row, back = self._read_form(request, object_id, may=self.has_switch_permission(request))
+        row, back = self.read_form(request, object_id, may=self.has_switch_permission(request))
         if not is_confirmed(request):
             question = Question(
                 title="Enable the receiver?",
@@ -181,7 +173,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     @method_decorator(require_POST)
     def test_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Send a test event, and say what was answered."""
-        row, back = self._read_form(request, object_id, may=self.has_switch_permission(request))
+        row, back = self.read_form(request, object_id, may=self.has_switch_permission(request))
         outcome = send_sample(row)
         if outcome is None:
             note = "No webhook leads here any more, so there is nothing to sign a test event for."
@@ -199,7 +191,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     @method_decorator(require_POST)
     def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then send the deliveries to the receiver again that were created in a span."""
-        row, back = self._read_form(request, object_id, may=_may_replay(request))
+        row, back = self.read_form(request, object_id, may=_may_replay(request))
         form = SpanForm(request.POST)
         if not form.is_valid():
             for text in form.wrong():
@@ -224,14 +216,6 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         level = messages.SUCCESS if done else messages.WARNING
         self.message_user(request, f"Will be sent again: {done}.", level)
         return HttpResponseRedirect(back)
-
-    def _read_form(
-        self, request: HttpRequest, object_id: str, *, may: bool
-    ) -> tuple[Receiver, str]:
-        if not may:
-            raise PermissionDenied
-        row = self.get_object(request, object_id)
-        return row, page_url("a2a_push_receiver_change", row.pk)
 
 
 def _count(row: Receiver, status: DeliveryStatus) -> str:

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from a2a_console.times import moment
 
-__all__ = ["ago", "column"]
+__all__ = ["ago", "column", "cut"]
 
 
 def column(description: str, show: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
@@ -23,6 +23,11 @@ def column(description: str, show: Callable[[Any], Any]) -> Callable[[Any, Any],
         return show(row)
 
     return shown
+
+
+def cut(text: str) -> SafeString | str:
+    """Return the text, cut by CSS: its tooltip and a selection hold the whole text."""
+    return format_html('<span class="a2a-cut" title="{}">{}</span>', text, text) if text else ""
 
 
 def ago(at: datetime | None) -> SafeString | str:

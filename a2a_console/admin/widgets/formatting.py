@@ -10,14 +10,7 @@ from typing import Any
 
 from a2a_console.excerpts import LIMIT
 
-__all__ = [
-    "FormattedBody",
-    "escape_name",
-    "mask_numbers",
-    "parse_body",
-    "sendable",
-    "format_body",
-]
+__all__ = ["FormattedBody", "escape_name", "mask_numbers", "parse_body", "sendable", "format_body"]
 
 #: Indentation can make a nested body much larger; above this number of characters it is shown as stored.
 INFLATED = 8 * LIMIT

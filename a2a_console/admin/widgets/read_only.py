@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from django.contrib.admin.options import ShowFacets
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
 from a2a_console.admin.widgets.paging import NewestFirst
-from a2a_console.admin.widgets.staff import TenantAdmin
+from a2a_console.admin.widgets.staff import TenantAdmin, demand, refuse
+from a2a_console.site import page_url
 
-__all__ = ["ReadOnlyAdmin", "badge"]
+__all__ = ["ReadOnlyAdmin", "Rows", "badge"]
 
 _M = TypeVar("_M", bound=Model)
+Rows = QuerySet[Any]
 
 
 def badge(word: str) -> str:
@@ -34,17 +36,26 @@ class ReadOnlyAdmin(TenantAdmin[_M]):
     #: True: the list and the page of a row show changes as they come (`live.html`).
     follows = False
 
-    def has_add_permission(self, request: HttpRequest, *_: Any) -> bool:
-        """Refuse: the protocol creates rows."""
-        return False
+    #: The protocol creates rows, events change them, and only retention deletes them.
+    has_add_permission = has_change_permission = has_delete_permission = refuse
 
-    def has_change_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
-        """Refuse: a row is derived from its events."""
-        return False
+    def read_form(self, request: HttpRequest, object_id: str, *, may: bool) -> tuple[_M, str]:
+        """Return the row that a posted form is about, and the URL of its page. Raises PermissionDenied, Http404."""
+        demand(may)
+        row = self.get_object(request, object_id)
+        name = f"{self.opts.app_label}_{self.opts.model_name}_change"
+        return row, page_url(name, row.pk)
 
-    def has_delete_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
-        """Refuse: only retention deletes rows."""
-        return False
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[_M], search_term: str
+    ) -> tuple[QuerySet[_M], bool]:
+        """Return the rows that `search` finds; all if nothing is searched."""
+        wanted = search_term.strip()
+        return (self.search(request, queryset, wanted) if wanted else queryset), False
+
+    def search(self, request: HttpRequest, rows: QuerySet[_M], wanted: str) -> QuerySet[_M]:
+        """Return the rows that are meant by a text: by default, as Django finds them."""
+        return super().get_search_results(request, rows, wanted)[0]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[NewestFirst]:
         """Return the changelist with a fixed order."""

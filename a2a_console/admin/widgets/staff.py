@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from django import forms
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from a2a_console.admin.widgets.deletion import CountedDeletion
@@ -17,6 +20,7 @@ from a2a_console.staff import sees_all, within
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin
+    ModelForm = forms.ModelForm
 else:
 
     class _ModelAdmin(admin.ModelAdmin):
@@ -25,8 +29,14 @@ else:
         def __class_getitem__(cls, _: Any) -> type:
             return cls
 
+    class ModelForm(forms.ModelForm):
+        """A ModelForm of this kind."""
 
-__all__ = ["HostWideAdmin", "TenantAdmin", "may_view"]
+        def __class_getitem__(cls, _: Any) -> type:
+            return cls
+
+
+__all__ = ["HostWideAdmin", "ModelForm", "TenantAdmin", "demand", "may_view", "refuse"]
 
 _M = TypeVar("_M", bound=Model)
 
@@ -34,6 +44,17 @@ _M = TypeVar("_M", bound=Model)
 def may_view(request: HttpRequest, model: type[Model]) -> bool:
     """Return whether the user may view rows of this model, as its own admin decides."""
     return bool(site.get_model_admin(model).has_view_permission(request))
+
+
+def demand(may: bool) -> None:
+    """Raise PermissionDenied unless the user may."""
+    if not may:
+        raise PermissionDenied
+
+
+def refuse(self: admin.ModelAdmin[Any], request: HttpRequest, obj: Any = None) -> bool:
+    """Return False, as `has_add_permission` and others of an admin that lets nobody do this."""
+    return False
 
 
 class _WithViews(_ModelAdmin[_M]):
@@ -50,6 +71,25 @@ class _WithViews(_ModelAdmin[_M]):
             view = self.admin_site.admin_view(getattr(self, f"{name}_view"))
             found.insert(0, path(where, view, name=f"{model}_{name}"))
         return found
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the page of a row with what `read_page` adds."""
+        if context.get("original") is not None:
+            context.update(self.read_page(request, context["original"]))
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def read_page(self, request: HttpRequest, row: _M) -> dict[str, Any]:
+        """Return what the page of a row shows beside its fields."""
+        return {}
+
+    def show(
+        self, request: HttpRequest, template: str, title: str, **shown: Any
+    ) -> TemplateResponse:
+        """Return a page of the admin."""
+        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": title}
+        return TemplateResponse(request, f"admin/{template}.html", {**context, **shown})
 
 
 class TenantAdmin(_WithViews[_M]):

@@ -19,13 +19,11 @@ from a2a_console.api.schema import extend_schema
 from a2a_console.api.stored import parse_stored
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.diagnosis.webhooks import without_secrets
-from a2a_console.webhooks.configs import describe_config, redact_url
+from a2a_console.webhooks.configs import STATES, describe_config, filter_state, redact_url
 from a2a_push.models import PushConfig
 from a2a_push.store.switches import enable_config
 
 __all__ = ["ConfigViewSet"]
-
-STATES = ["active", "settled", "disabled"]
 
 
 class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
@@ -107,13 +105,8 @@ class ConfigViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[PushConfig])
     def filter_queryset(self, queryset: QuerySet[PushConfig, Any]) -> QuerySet[PushConfig, Any]:
         """Return the webhooks that match all given parameters."""
         rows = super().filter_queryset(queryset)
-        match self.validated_query.get("state"):
-            case None:
-                return rows
-            case "disabled":
-                return rows.exclude(disabled_reason="")
-            case state:
-                return rows.filter(disabled_reason="", active=state == "active")
+        state = self.validated_query.get("state")
+        return filter_state(rows, state) if state else rows
 
     @action(
         detail=True,

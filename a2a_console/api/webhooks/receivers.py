@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer, extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -19,7 +18,7 @@ from a2a_console.api.pagination import CreatedQuerySerializer, MomentField
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.search.bounded_rows import COUNTED, count_bounded
-from a2a_console.webhooks.receiver_health import Word, describe_health
+from a2a_console.webhooks.receiver_health import FAILING, Word, describe_health, filter_health
 from a2a_push.models import Delivery, DeliveryStatus, Receiver
 from a2a_push.store.receivers import read
 from a2a_push.store.switches import disable, enable
@@ -55,16 +54,16 @@ class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
     @extend_schema_field(serializers.ChoiceField([word.value for word in Word]))
     def get_health(self, row: Receiver) -> str:
         """The state of the circuit breaker: `closed` (all is well), `gone` (the last answer was 410), `paused`, `half-open`, `open` or `disabled`."""
-        return describe_health(row, timezone.now()).word
+        return describe_health(row).word
 
     def get_why(self, row: Receiver) -> str:
         """The reason why nothing, or one delivery at a time, is sent; empty if all deliveries are sent."""
-        return describe_health(row, timezone.now()).why
+        return describe_health(row).why
 
     @extend_schema_field(MomentField(allow_null=True))
     def get_until(self, row: Receiver) -> str | None:
         """The moment until which nothing is sent; null if that is unknown, or deliveries are sent."""
-        end = describe_health(row, timezone.now()).until
+        end = describe_health(row).until
         return end.isoformat() if end else None
 
     def get_failures_in_a_row(self, row: Receiver) -> int:
@@ -98,7 +97,7 @@ class ReceiverQuerySerializer(CreatedQuerySerializer):
     """The filters of receivers."""
 
     health = serializers.ChoiceField(
-        [Word.DISABLED.value, Word.OPEN.value, Word.PAUSED.value, "failing"],
+        [Word.DISABLED.value, Word.OPEN.value, Word.PAUSED.value, FAILING],
         required=False,
         help_text="`open`: also those that are half-open. `failing`: the last attempt failed, or was slow and an earlier one failed.",
     )
@@ -137,16 +136,8 @@ class ReceiverViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Receiver])
         given = self.validated_query
         if address := given.get("address"):
             queryset = queryset.filter(address__contains=address.partition("?")[0])
-        match given.get("health"):
-            case Word.DISABLED.value:
-                return queryset.exclude(disabled_at=None)
-            case Word.OPEN.value:
-                return queryset.filter(disabled_at=None).exclude(probe_at=None)
-            case Word.PAUSED.value:
-                return queryset.filter(paused_until__gt=timezone.now())
-            case "failing":
-                return queryset.filter(well=False).exclude(last_failure_at=None)
-        return queryset
+        health = given.get("health")
+        return filter_health(queryset, health) if health else queryset
 
     @action(detail=True, methods=["post"], required_right=TO_SWITCH)
     def enable(self, request: Request, key: int) -> Response:

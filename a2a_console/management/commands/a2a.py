@@ -37,16 +37,8 @@ UNFINISHED = frozenset(TaskState) - TERMINAL
 STATES = {state.word: frozenset({state}) for state in TaskState} | {"unfinished": UNFINISHED}
 #: The options that are fields of a Selection under the same name.
 PLAIN = (
-    "agent",
-    "tenant",
-    "owner",
-    "context",
-    "dialect",
-    "binding",
-    "mark",
-    "id_prefix",
-    "text",
-    "stuck",
+    *("agent", "tenant", "owner", "context", "dialect"),
+    *("binding", "mark", "id_prefix", "text", "stuck"),
 )
 #: The columns of the table with their widths.
 TABLE = {"id": 36, "state": 14, "agent": 16, "owner": 20, "created_at": 24, "opening": 60}

@@ -6,8 +6,10 @@ import errno
 import gc
 import os
 import sys
+from argparse import ArgumentParser
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from channels.routing import get_default_application
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
@@ -18,10 +20,6 @@ from a2a_tasks import process, process_lifetime
 from a2a_tasks.management.database import refuse_unusable_database
 from a2a_tasks.telemetry.patient_stream import replace_standard_streams
 from a2a_tasks.telemetry.printed_lines import log_printed_lines
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from collections.abc import Callable
 
 #: Messages for an unusable address, with the remedy.
 REFUSALS = {

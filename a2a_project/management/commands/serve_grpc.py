@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-from typing import TYPE_CHECKING, Any
+from argparse import ArgumentParser
+from typing import Any
 
 from django.core.management.base import CommandError
 
@@ -15,9 +16,6 @@ from a2a_tasks import process
 from a2a_tasks.conf import conf, forget
 from a2a_tasks.guests import GuestMissing
 from a2a_tasks.management.database import refuse_unusable_database
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
 
 #: The usual port of gRPC servers.
 USUAL_PORT = 50051

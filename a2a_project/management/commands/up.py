@@ -6,8 +6,9 @@ import json
 import os
 import secrets
 import shlex
+from argparse import ArgumentParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
@@ -21,9 +22,6 @@ from a2a_tasks.agents import registry
 from a2a_tasks.agents.security import allows_anonymous, sample_header
 from a2a_tasks.conf import conf, project
 from a2a_tasks.management.database import count_missing_migrations, explain
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
 
 ADMIN = "admin"
 #: Random bytes of the first password: 12 make 16 characters.

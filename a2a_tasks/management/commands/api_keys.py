@@ -107,8 +107,6 @@ def _moment(at: datetime | None) -> str:
 
 
 def _state(row: Any) -> str:
-    if row.revoked_at:
-        return "revoked"
-    if row.expires_at and row.expires_at <= timezone.now():
-        return "expired"
+    if row.state != "live":
+        return str(row.state)
     return f"until {_moment(row.expires_at)}" if row.expires_at else "without end"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from argparse import ArgumentParser
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from a2a_tasks.conf import conf
 from a2a_tasks.store.purge import Removed, RetentionLimits, purge, survey
 from a2a_tasks.store.retention import days_of_tenants
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
 
 
 class Command(BaseCommand):

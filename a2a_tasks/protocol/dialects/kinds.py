@@ -28,15 +28,7 @@ from a2a_tasks.protocol.requests import (
     SendMessageRequest,
     SubscribeToTaskRequest,
 )
-from a2a_tasks.protocol.values import (
-    UNSET,
-    Message,
-    Part,
-    PushConfig,
-    Role,
-    Task,
-    TaskState,
-)
+from a2a_tasks.protocol.values import UNSET, Message, Part, PushConfig, Role, Task, TaskState
 
 __all__ = ["Kinds"]
 

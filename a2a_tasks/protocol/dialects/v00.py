@@ -29,14 +29,7 @@ from a2a_tasks.protocol.requests import (
     SendMessageRequest,
     SubscribeToTaskRequest,
 )
-from a2a_tasks.protocol.values import (
-    Message,
-    PushConfig,
-    Raw,
-    Role,
-    Task,
-    TaskState,
-)
+from a2a_tasks.protocol.values import Message, PushConfig, Raw, Role, Task, TaskState
 
 __all__ = ["V00"]
 

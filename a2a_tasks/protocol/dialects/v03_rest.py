@@ -25,14 +25,7 @@ from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.requests import ListTasksRequest, Request
 from a2a_tasks.protocol.rest import Match, Route
-from a2a_tasks.protocol.values import (
-    Part,
-    PushConfig,
-    PushConfigPage,
-    Role,
-    TaskPage,
-    TaskState,
-)
+from a2a_tasks.protocol.values import Part, PushConfig, PushConfigPage, Role, TaskPage, TaskState
 
 __all__ = ["ROUTES", "V03Rest"]
 

@@ -19,12 +19,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from a2a_tasks.models import BEHIND, WAITS_FOR_SLOT, Run, RunStatus
 from a2a_tasks.store.backend.statements import fetch, read_sql
 
-__all__ = [
-    "behind_another",
-    "find_last_eligible_round",
-    "join_round",
-    "list_waiting_agents",
-]
+__all__ = ["behind_another", "find_last_eligible_round", "join_round", "list_waiting_agents"]
 
 #: Maximum number of shares that are read one by one. With more waiting shares, one that is not full is never far back.
 SHARES = 50

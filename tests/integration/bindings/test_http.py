@@ -15,7 +15,7 @@ from a2a_tasks.agents import registry
 from a2a_tasks.bindings.application import Application
 from a2a_tasks.caller import Caller
 from a2a_tasks.operations.call_context import CallContext
-from a2a_tasks.operations.get_extended_agent_card import get_extended_agent_card
+from a2a_tasks.operations.cards import get_extended_agent_card
 from a2a_tasks.protocol.errors import ExtendedAgentCardNotConfigured, Unauthenticated
 from a2a_tasks.protocol.requests import GetExtendedAgentCardRequest
 from tests.support.bindings.client import Client, Response

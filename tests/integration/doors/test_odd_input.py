@@ -113,7 +113,7 @@ async def test_that_names_a_task_by_a_text_longer_than_an_id_asks_no_database(
     async def find(wanted: tuple[Any, str]) -> None:
         asked.append(wanted[1])
 
-    monkeypatch.setattr("a2a_tasks.operations.get_task.find_batched", find)
+    monkeypatch.setattr("a2a_tasks.store.tasks.find_batched", find)
     for name in ("x" * 256, "x" * 257):
         await mcp_call({"message": "a", "task": name})
         await ask("tasks/get", {"taskId": f"takes/{name}"}, can=TASKS)

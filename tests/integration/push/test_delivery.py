@@ -324,7 +324,7 @@ class TestARefusal:
         assert (known.delivered, known.failed) == (1, 1)
         assert known.last_success_at and known.last_failure_at
         assert known.last_success_at < known.last_failure_at
-        assert receiver_health.describe_health(known, timezone.now()).word == "gone"
+        assert receiver_health.describe_health(known).word == "gone"
 
     async def test_of_410_ends_no_other_webhook_there(self, receiver: Inbox) -> None:
         receiver.answers = [answer("410 Gone")]

@@ -14,10 +14,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.test import APIRequestFactory
 
-from a2a_console.api.permissions import HasRight
 from a2a_console.api.urls import router
 from a2a_console.api.views import describe_api
-from a2a_console.api.viewsets import HostViewSet
+from a2a_console.api.viewsets import HasRight, HostViewSet
 from a2a_console.statistics import reports
 from a2a_push.models import Delivery, Receiver
 from a2a_tasks.access import authentication, grants

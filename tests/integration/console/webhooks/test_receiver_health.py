@@ -12,15 +12,13 @@ from a2a_push.breaker import Breaker, Phase, disable
 from a2a_push.models import Receiver
 from a2a_tasks.protocol.jsontext import write
 
-NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+NOW = datetime.now(UTC)
 SOON, PAST = NOW + timedelta(minutes=5), NOW - timedelta(minutes=5)
 
 
 def at(breaker: Breaker | None = None, **columns: Any) -> ReceiverHealth:
     text = write(breaker or Breaker()).decode()
-    return describe_health(
-        Receiver(address="https://hooks.example.com/", breaker=text, **columns), NOW
-    )
+    return describe_health(Receiver(address="https://hooks.example.com/", breaker=text, **columns))
 
 
 class TestStanding:
