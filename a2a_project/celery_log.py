@@ -11,6 +11,7 @@ from celery.apps import beat, worker
 from a2a_project.log_format import FORMATS
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.celery_app import app
+from a2a_tasks.telemetry.patient_stream import replace_standard_streams
 from a2a_tasks.telemetry.printed_lines import log_printed_lines
 
 __all__ = ["set_up"]
@@ -49,3 +50,4 @@ def _on_logging(logger: logging.Logger, **_: Any) -> None:
     for handler in logger.handlers:
         handler.setFormatter(FORMATS[conf.LOG_FORMAT]())
     log_printed_lines()
+    replace_standard_streams()

@@ -77,7 +77,8 @@ def make_logging(level: str, style: str = "text") -> dict[str, Any]:
         "handlers": {
             "stderr": {
                 "class": "logging.StreamHandler",
-                "stream": "ext://sys.__stderr__",  # text for sys.stderr may become log lines
+                # text for sys.stderr may become log lines
+                "stream": "ext://a2a_tasks.telemetry.patient_stream.stderr",
                 "formatter": "line",
                 "filters": ["refusals"],
             },

@@ -128,7 +128,7 @@ class Constants:
     WEBHOOK_SECONDS: float = 15.0
     #: Maximum number of webhook requests that one process sends at once; more wait in the table.
     WEBHOOK_SLOTS: int = 500
-    #: Maximum number of these requests to one receiver; a slow or refusing receiver gets one.
+    #: Maximum number of webhook requests to one receiver at once; a slow or refusing receiver gets one.
     WEBHOOK_RECEIVER_SLOTS: int = 16
     #: Forms of a card that are signed: "both", since some readers leave out empty members, or "strict", only the
     #: specification's form.
@@ -272,7 +272,7 @@ class HostSettings(Constants, Compatibility):
     #: Addresses and networks of proxies, separated by commas, that verify client certificates (mutual TLS) and forward
     #: them. Empty = no certificates.
     MTLS_PEERS: str = ""
-    #: The header in which those proxies forward the certificate: as in RFC 9440, or PEM in percent-encoding.
+    #: The header in which proxies forward client certificates: as in RFC 9440, or PEM in percent-encoding.
     MTLS_HEADER: str = "Client-Cert"
     #: Scopes of every caller with a certificate, separated by spaces.
     MTLS_SCOPES: str = ""
@@ -301,7 +301,7 @@ class HostSettings(Constants, Compatibility):
     GRPC_URL: str = ""
     #: File with the certificate chain of the gRPC server (PEM); empty = no TLS.
     GRPC_CERTIFICATE: str = ""
-    #: File with the key of that certificate (PEM); empty = the key is in the same file.
+    #: File with the key of `A2A_GRPC_CERTIFICATE` (PEM); empty = the key is in the same file.
     GRPC_KEY: str = ""
     #: File of certificate authorities (PEM) for the client certificates that gRPC then requires; empty = no certificate
     #: is required.
@@ -330,13 +330,12 @@ class HostSettings(Constants, Compatibility):
     ENVIRONMENT_AGENTS: str = ""
     #: Maximum number of runs in one process, nine tenths of them for a single tenant; more wait in the table.
     RUN_SLOTS: int = 1200
-    #: Maximum number of these runs for one tenant (without tenants: for one caller). 0 = no limit except that a tenth
-    #: stays free for others.
+    #: Maximum number of runs in one process for one tenant (without tenants: for one caller). 0 = its fair share.
     RUN_SLOTS_PER_TENANT: int = 0
     #: Maximum number of unfinished runs of one tenant (without tenants: of one caller); at the limit its sends get 429.
     #: 0 = any number.
     MAX_UNFINISHED_PER_TENANT: int = 0
-    #: Maximum depth of calls of agents by agents (`turn.call`): 1 = the agents that it calls call nobody.
+    #: Maximum depth of calls of agents by agents (`turn.call`): 1 = called agents call no others.
     CALL_DEPTH: int = 8
     #: Maximum number of agents that one turn may call, each call counted.
     CALLS_PER_TURN: int = 100

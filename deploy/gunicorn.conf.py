@@ -40,6 +40,9 @@ class Worker(UvicornWorker):
         """Serve until a signal."""
         from a2a_project.grpc_process import serve_in_background  # noqa: PLC0415 - not in the master
         from a2a_project.server import uvicorn_options  # noqa: PLC0415 - not in the master
+        from a2a_tasks.telemetry.patient_stream import (  # noqa: PLC0415 - not in the master
+            replace_standard_streams,
+        )
         from a2a_tasks.telemetry.printed_lines import log_printed_lines  # noqa: PLC0415 - not in the master
 
         if IS_JSON:  # Django's logging is set up by now
@@ -47,6 +50,7 @@ class Worker(UvicornWorker):
                 logging.getLogger(name).handlers = []
                 logging.getLogger(name).propagate = True
         log_printed_lines()
+        replace_standard_streams()
         for name, value in uvicorn_options().items():
             setattr(self.config, name, value)
         if GRPC_PORT:

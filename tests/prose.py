@@ -106,6 +106,10 @@ _PHRASES = (
     r"let people in\b",
     "may import whom",
     "whose it is",
+    "the chosen tasks",
+    r"any of these\.",
+    r"made (then or later|from then on)",
+    "queue of its class",
 )
 #: A phrase may go over the end of a line, also in a comment.
 PHRASES = re.compile(

@@ -72,15 +72,21 @@ def is_due() -> bool:
 
 
 def work() -> None:
-    """Work on the open jobs for a while, then remove a few old results. Several processes may do so at once."""
-    until = time.monotonic() + TURN
-    while _may_go_on(until) and (job := _claim()) is not None:
+    """Work on the open jobs for a while, then remove a few old results. Several processes may do so at once.
+
+    A job that cannot go on now holds up no other: more runs than the host takes wait until a job cancels some.
+    """
+    until, passed = time.monotonic() + TURN, set[int]()
+    while _may_go_on(until) and (job := _claim(passed)) is not None:
         try:
             with act_as(lambda: staff(job.user_id)):
                 while _may_go_on(until) and _do_slice(job):
                     pass
         except Overloaded:  # it goes on at the next call
-            return
+            passed.add(job.pk)
+        except Exception:
+            logger.exception("job %s", job.pk)
+            passed.add(job.pk)
         finally:
             BulkJob.objects.filter(pk=job.pk).update(held_until=None)
     _remove_old()
@@ -102,9 +108,9 @@ def _may_go_on(until: float) -> bool:
     return time.monotonic() < until and not process_lifetime.is_draining()
 
 
-def _claim() -> BulkJob | None:
+def _claim(passed: set[int]) -> BulkJob | None:
     free = Q(held_until=None) | Q(held_until__lt=Now())
-    waiting = BulkJob.objects.filter(free, state__in=OPEN)
+    waiting = BulkJob.objects.filter(free, state__in=OPEN).exclude(pk__in=passed)
     for job in waiting.select_related("user").order_by("pk")[:10]:
         mine = {"state": BulkState.RUNNING, "held_until": Now() + LEASE}
         if waiting.filter(pk=job.pk).update(**mine):

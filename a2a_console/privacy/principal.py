@@ -52,7 +52,7 @@ class Principal:
         return Task.objects.filter(own, self._within()).order_by("pk")
 
     def contexts(self) -> QuerySet[Context]:
-        """Return its contexts."""
+        """Return the contexts of the principal."""
         return Context.objects.filter(self._within(), owner=self.name).order_by("pk")
 
     def repeats(self) -> QuerySet[Idempotency]:

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import math
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar
 
 from a2a_tasks import process_lifetime
 from a2a_tasks.conf import conf
@@ -20,7 +21,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Raw, Task, TaskState
 from a2a_tasks.store import event_log
-from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.db import retry_until_answered, run_in_thread
 from a2a_tasks.store.idempotency import IdempotencyKey, KeyTaken, PreviousSend, recall
 from a2a_tasks.store.records import Accepted
 from a2a_tasks.store.tasks import reveal
@@ -28,8 +29,12 @@ from a2a_tasks.streaming.stream import EventReader, EventsRemoved
 
 __all__ = ["AcceptedSend", "at_most", "converse"]
 
+T = TypeVar("T")
 #: Seconds before the end of the drain at which a waiting client is answered.
 ANSWER_SECONDS = 0.5
+#: Seconds for which the answer to an accepted message waits for a database that is away: a client that gets 503 may send
+#: the message once more.
+AWAY_SECONDS = 30.0
 _turnstiles: weakref.WeakValueDictionary[tuple[int, IdempotencyKey], asyncio.Lock] = (
     weakref.WeakValueDictionary()
 )
@@ -71,9 +76,9 @@ class AcceptedSend:
         if not events or events[0].number != self._since + 1:
             events = []
         while (number := events[-1].number if events else self._since) < last:
-            read = await run_in_thread(event_log.read_after, self.accepted.task, number)
+            read = await _insist(run_in_thread, event_log.read_after, self.accepted.task, number)
             if not read or read[0].number != number + 1:
-                return (await self.follower.restart()).view
+                return (await _insist(self.follower.restart)).view
             events = events + [event for event in read if event.number <= last]
         return fold(self._view, events)
 
@@ -91,7 +96,7 @@ class AcceptedSend:
             return Raw(self.events[0].body.encode())
         self._is_task = True
         if not self.events:
-            await run_in_thread(reveal, self.accepted.task)
+            await _insist(run_in_thread, reveal, self.accepted.task)
         return self.accepted.view
 
     def ends(self, event: Recorded) -> bool:
@@ -130,8 +135,17 @@ class AcceptedSend:
         try:
             self._keep(await self.follower.next())
         except EventsRemoved:
-            found = await self.follower.restart()
+            found = await _insist(self.follower.restart)
             self._view, self._since, self.events = found.view, found.last_event, []
+
+
+async def _insist(ask: Callable[..., Awaitable[T]], *args: Any) -> T:
+    """Ask until the database answers. Raises Overloaded after AWAY_SECONDS."""
+    try:
+        async with asyncio.timeout(AWAY_SECONDS):
+            return await retry_until_answered(lambda: ask(*args), repeatable=True)
+    except TimeoutError as fault:
+        raise Overloaded from fault
 
 
 async def converse(

@@ -132,7 +132,7 @@ class _NoNames(AbstractResolver):
         raise OSError(f"{host} is a name")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 async def _note_reuse(_: object, context: SimpleNamespace, __: object) -> None:

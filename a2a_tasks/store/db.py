@@ -10,6 +10,7 @@ outcome unknown, and explains how a repeated write is recognised.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import logging
@@ -33,7 +34,13 @@ from a2a_tasks.conf import conf
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Blame, Overloaded
 from a2a_tasks.store.backend.interface import backend
-from a2a_tasks.store.backend.sessions import CUT_OFF, LOCKED, check_connection, longest
+from a2a_tasks.store.backend.sessions import (
+    CLOSED_SECONDS,
+    CUT_OFF,
+    LOCKED,
+    check_connection,
+    longest,
+)
 from a2a_tasks.store.writability import note_refusal
 
 __all__ = [
@@ -77,7 +84,7 @@ SLOWEST_SECONDS = 10.0
 LIST_THREADS = 2
 STORE, LISTS = "store", "lists"
 _lock = threading.Lock()
-_pools: dict[str, ThreadPoolExecutor] = {}
+_pools: dict[str, _Pool] = {}
 _outage = ThrottledLogger(logger, "the database is away")
 _refusal = ThrottledLogger(logger, "the database refused a transaction")
 
@@ -100,11 +107,55 @@ def _threads(name: str = STORE) -> int:
     return min(wanted, backend().max_threads or wanted)
 
 
-def _executor(name: str = STORE) -> ThreadPoolExecutor:
+class _Pool(ThreadPoolExecutor):
+    """Threads with a connection each. Without one a thread leaves the work to those that have one.
+
+    A server that has no connection left refuses a thread at once, so that this thread would be free again before the
+    others, take all the work and fail it.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(_threads(name), thread_name_prefix=name)
+        #: Threads that have a connection, or are connecting.
+        self._connected: set[int] = set()
+
+    def begin(self, work: Callable[[], T]) -> Future[T]:
+        """Run a transaction with the caller's context variables, which hold the actor for the audit log (audit/actor.py)."""
+        job: Future[T] = Future()
+        self.submit(self._perform, job, contextvars.copy_context(), work)
+        return job
+
+    def _perform(self, job: Future[T], context: contextvars.Context, work: Callable[[], T]) -> None:
+        this = threading.get_ident()
+        self._connected.add(this)
+        away = context.run(_find_no_connection)
+        if away:
+            self._connected.discard(this)
+        if away and self._connected:
+            with contextlib.suppress(RuntimeError):  # the pool is ending
+                self.submit(self._perform, job, context, work)
+                time.sleep(CLOSED_SECONDS)
+                return
+        if not job.set_running_or_notify_cancel():
+            return
+        if away:
+            job.set_exception(away)
+        else:
+            _settle(job, context, work)
+
+
+def _settle(job: Future[T], context: contextvars.Context, work: Callable[[], T]) -> None:
+    try:
+        job.set_result(context.run(_run_connected, work))
+    except BaseException as fault:  # noqa: BLE001 - for those who wait
+        job.set_exception(fault)
+
+
+def _executor(name: str = STORE) -> _Pool:
     """Return the thread pool of that name: one per process."""
     with _lock:
         if name not in _pools:
-            _pools[name] = ThreadPoolExecutor(_threads(name), thread_name_prefix=name)
+            _pools[name] = _Pool(name)
         return _pools[name]
 
 
@@ -150,10 +201,26 @@ def run_here(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     A transaction that is rolled back because of another one is tried again. Raises Overloaded if the database cannot be
     reached, does not answer, or takes no writes.
     """
-    connected = False
+    if away := _find_no_connection():
+        raise away
+    return _run_connected(work, *args, **kwargs)
+
+
+def _find_no_connection() -> Overloaded | None:
+    """Make this thread's connection fit for a transaction, or return why it cannot be."""
     try:
         check_connection()
-        connected = True
+    except AWAY as fault:
+        note_refusal(fault)
+        connection.close()
+        away = _away(fault, undone=True)
+        away.__cause__ = fault
+        return away
+    return None
+
+
+def _run_connected(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    try:
         done = _try(work, *args, **kwargs)
     except ProgrammingError as fault:  # the rights may have been revoked
         note_refusal(fault)
@@ -161,15 +228,13 @@ def run_here(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     except AWAY as fault:
         note_refusal(fault)
         connection.close()
-        raise _away(fault, undone=not connected or _sqlstate(fault) in CERTAIN) from fault
+        raise _away(fault, undone=_sqlstate(fault) in CERTAIN) from fault
     _successes.count += 1
     return done
 
 
 def _begin(work: Callable[[], T], threads: str = STORE) -> Future[T]:
-    """Submit the work with the caller's context variables, which hold the actor for the audit log (audit/actor.py)."""
-    pool = _pools.get(threads) or _executor(threads)
-    return pool.submit(contextvars.copy_context().run, functools.partial(run_here, work))
+    return (_pools.get(threads) or _executor(threads)).begin(work)
 
 
 async def _in_time(job: Future[T]) -> T:
@@ -250,14 +315,15 @@ async def retry_until_answered(
 
 def run_in_background(work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> Future[None]:
     """Run a transaction in the store's threads without waiting; exceptions are only logged."""
+    done: Future[None] = Future()
 
-    def done() -> None:
-        try:
-            run_here(work, *args, **kwargs)
-        except Exception as fault:  # noqa: BLE001 - no caller waits for it
+    def end(job: Future[object]) -> None:
+        if fault := job.exception():
             logger.warning("%s failed: %r", getattr(work, "__name__", work), fault)
+        done.set_result(None)
 
-    return _executor().submit(done)
+    _begin(functools.partial(work, *args, **kwargs)).add_done_callback(end)
+    return done
 
 
 def close_connections() -> None:

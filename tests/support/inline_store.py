@@ -79,7 +79,6 @@ def inline_store() -> Iterator[None]:
             mock.patch.object(db, "check_connection", _nothing),
             mock.patch.object(db, "_try", on_own_connection),
             mock.patch.object(db, "_begin", at_once),
-            mock.patch.object(db, "_executor", _Executor),
             mock.patch.object(transaction, "on_commit", _at_once),
         ):
             yield
@@ -96,18 +95,6 @@ def _nothing() -> None:
 def _at_once(work: Callable[[], object]) -> None:
     """What is done after the commit of the host's transaction: the test's own is never committed."""
     work()
-
-
-class _Executor:
-    """Runs a job when it is submitted, whichever threads it is for."""
-
-    def __init__(self, threads: str = db.STORE) -> None:
-        """Take the name of threads that a test does not need."""
-
-    def submit(self, work: Callable[[], Any]) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(work())
-        return future
 
 
 @contextlib.contextmanager

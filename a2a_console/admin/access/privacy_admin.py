@@ -56,7 +56,7 @@ class HoldAdmin(HostWideAdmin[Hold]):
         return request.user.has_perm("a2a_tasks.change_hold")
 
     def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
-        """Lay the hold."""
+        """Write the hold."""
         row = legal_holds.lay(legal_holds.Held(obj.kind), obj.name, obj.reason)
         obj.pk, obj.by = row.pk, row.by
 

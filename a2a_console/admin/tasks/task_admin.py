@@ -347,7 +347,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
 
     @method_decorator(require_POST)
     def bulk_view(self, request: HttpRequest, action: str) -> HttpResponse:
-        """Begin a job for those of the chosen tasks that the user sees."""
+        """Begin a job for those of the selected tasks that the user sees."""
         if action not in bulk.ACTIONS:
             raise Http404
         may = request.user.has_perm(bulk.ACTIONS[action].permission)

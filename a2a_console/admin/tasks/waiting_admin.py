@@ -131,7 +131,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
         return self._back(request)
 
     def _answer_others(self, request: HttpRequest, task: Waiting) -> None:
-        """Send the answer to the other chosen tasks, and tell which of them did not take it."""
+        """Send the answer to the other selected tasks, and tell which of them did not take it."""
         done = 0
         for other in self._list_chosen(request).exclude(pk=task.pk):
             try:
@@ -148,7 +148,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
 
     @method_decorator(require_POST)
     def answer_many_view(self, request: HttpRequest) -> HttpResponse:
-        """Show one form for those of the chosen tasks that ask the same as the first of them."""
+        """Show one form for those of the selected tasks that ask the same as the first of them."""
         demand(self.has_answer_permission(request))
         lines = queue.list_lines([task.pk for task in self._list_chosen(request)])
         if not lines:
@@ -203,7 +203,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
 
     @method_decorator(require_POST)
     def assign_view(self, request: HttpRequest) -> HttpResponse:
-        """Claim, assign or unassign the chosen tasks; messages on the inbox then tell the result."""
+        """Claim, assign or unassign the selected tasks; messages on the inbox then tell the result."""
         demand(self.has_answer_permission(request))
         chosen, tasks = request.POST.getlist("task"), list(self._list_chosen(request))
         done, refused = 0, []

@@ -64,7 +64,7 @@ class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
         return redact_url(row.url)
 
     def get_schemes(self, row: PushConfig) -> list[str]:
-        """The schemes of its authentication."""
+        """The authentication schemes of the webhook."""
         found = parse_stored(row.schemes)
         return [str(name) for name in found] if isinstance(found, list) else []
 

@@ -53,16 +53,16 @@ class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
 
     @extend_schema_field(serializers.ChoiceField([word.value for word in Word]))
     def get_health(self, row: Receiver) -> str:
-        """The state of its breaker: `closed` (all is well), `gone` (its last answer was 410), `paused`, `half-open`, `open` or `disabled`."""
+        """The state of the circuit breaker: `closed` (all is well), `gone` (the last answer was 410), `paused`, `half-open`, `open` or `disabled`."""
         return describe_health(row).word
 
     def get_why(self, row: Receiver) -> str:
-        """The reason why nothing, or one delivery at a time, is sent to it; empty if all deliveries are sent."""
+        """The reason why nothing, or one delivery at a time, is sent; empty if all deliveries are sent."""
         return describe_health(row).why
 
     @extend_schema_field(MomentField(allow_null=True))
     def get_until(self, row: Receiver) -> str | None:
-        """The moment until which nothing is sent to it; null if that is unknown, or deliveries are sent."""
+        """The moment until which nothing is sent; null if that is unknown, or deliveries are sent."""
         end = describe_health(row).until
         return end.isoformat() if end else None
 

@@ -1,4 +1,4 @@
-"""The members that a signature of a card covers (A2A 1.0 §8.4.1), by name, and those that stay when they are empty."""
+"""The members of a card that its signature covers (A2A 1.0 §8.4.1), and those that stay when they are empty."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from psycopg.pq import TransactionStatus
 from a2a_tasks.conf import conf
 
 __all__ = [
+    "CLOSED_SECONDS",
     "CUT_OFF",
     "LOCKED",
     "allow_bytes",

@@ -12,11 +12,12 @@ from a2a_tasks.models import Artifact
 from a2a_tasks.operations.conversation import AcceptedSend
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, fold
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import event_log, folding
+from a2a_tasks.store import db, event_log, folding
 from a2a_tasks.store.accept import accept
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.purge import RetentionLimits, purge
 from a2a_tasks.streaming.stream import EventReader
+from tests.integration.execution.outage import locked
 from tests.integration.store.test_purge import aged
 from tests.support.execution.host import hosting
 from tests.support.execution.waiting import until
@@ -93,6 +94,25 @@ class TestALongAnswer:
         assert len(await run_in_thread(everything, pen.run.task)) == 0
         assert await conversation.wait_settled() == (await run_in_thread(found)).view
         await conversation.close()
+
+
+@pytest.mark.backend("stack")
+@pytest.mark.django_db(transaction=True)
+async def test_the_task_of_an_accepted_message_is_told_once_the_database_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    faults: list[object] = []
+    monkeypatch.setattr(db._outage, "warning", faults.append)
+    accepted = await run_in_thread(accept, new(held=True))
+    conversation = AcceptedSend(accepted, is_task=False, pauses=INTERRUPTED)
+    conversation.follower = await EventReader.open(
+        accepted.task, after=accepted.number, until=conversation.ends
+    )
+    async with locked("a2a_tasks_task", 0.5):
+        answer = asyncio.ensure_future(conversation.first(0.0))
+        await until(lambda: faults)
+    assert await answer == accepted.view
+    await conversation.close()
 
 
 def _is_at(conversation: AcceptedSend, number: int) -> bool:

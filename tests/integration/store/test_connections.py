@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
 from concurrent.futures import wait
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import connection, connections
 
 from a2a_tasks.conf import conf
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import db
 from tests import ROOT
 
@@ -57,6 +59,67 @@ def test_the_threads_of_the_store_hold_no_more_however_much_is_asked() -> None:
         wait(jobs)
         assert held == most == count(session)
     db.close()
+
+
+@pytest.mark.backend("stack")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("most", [1, 3])
+def test_threads_without_a_connection_leave_the_work_to_those_that_have_one(
+    monkeypatch: pytest.MonkeyPatch, role: Role, most: int
+) -> None:
+    db.close()
+    for key, value in {"USER": role.name, "PASSWORD": role.password}.items():
+        monkeypatch.setitem(connections.settings["default"], key, value)
+    role.allow(most)
+    try:
+        assert read_user() == [role.name] * 60
+        role.allow(0)
+        assert read_user() == [role.name] * 60
+        role.end_sessions()
+        with pytest.raises(Overloaded):
+            read_user()
+    finally:
+        db.close()
+
+
+def read_user() -> list[str]:
+    """What 60 transactions at once read."""
+
+    def read() -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("select current_user, pg_sleep(0.005)")
+            return str(cursor.fetchone()[0])
+
+    jobs = [db._begin(read) for _ in range(60)]
+    wait(jobs)
+    return [job.result() for job in jobs]
+
+
+class Role:
+    """A user of the database, which may have so many connections."""
+
+    name, password = "few_connections", "few"
+
+    def __init__(self, session: psycopg.Connection) -> None:
+        self._session = session
+        session.execute(f"create role {self.name} login password '{self.password}'")
+
+    def allow(self, most: int) -> None:
+        self._session.execute(f"alter role {self.name} connection limit {most}".encode())
+
+    def end_sessions(self) -> None:
+        """End all of them, and wait for their ends."""
+        self._session.execute(
+            "select pg_terminate_backend(pid, 10000) from pg_stat_activity where usename = %s",
+            [self.name],
+        )
+
+
+@pytest.fixture
+def role() -> Iterator[Role]:
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as session:
+        yield Role(session)
+        session.execute(f"drop role {Role.name}".encode())
 
 
 def count(session: psycopg.Connection) -> int:

@@ -136,6 +136,31 @@ def test_a_job_waits_while_the_database_is_away(
     assert counts(job) == (BulkState.ENDED, 3, 0)
 
 
+def test_a_job_that_waits_for_room_in_the_queue_does_not_hold_up_the_one_that_makes_room(
+    root: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_run(make_task("failed", state=TaskState.FAILED))
+    add_run(make_task("waits"))
+    again, cancel = job_of(root, "run-again"), job_of(root, "cancel")
+
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise Overloaded
+
+    monkeypatch.setattr(actions, "run_again", refuse)
+    work()
+    assert counts(again) == (BulkState.RUNNING, 0, 0)
+    assert counts(cancel) == (BulkState.ENDED, 1, 0)
+
+
+def test_a_job_of_another_release_holds_up_no_other(root: User) -> None:
+    """After the host went back to it, say."""
+    make_task("t-1")
+    unknown, job = job_of(root, "unknown"), job_of(root)
+    work()
+    assert counts(unknown) == (BulkState.RUNNING, 0, 0)
+    assert counts(job) == (BulkState.ENDED, 1, 0)
+
+
 def test_a_fault_of_the_host_fails_one_task(root: User, monkeypatch: pytest.MonkeyPatch) -> None:
     task = make_task("t-1")
     make_task("t-2")

@@ -1,0 +1,139 @@
+"""Standard streams that do not hold up the process when their reader has stopped, or the disk is full.
+
+A terminal stops at Ctrl-S, a pipe when its reader hangs. The event loop, which logs, would stop with it.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import select
+import sys
+import threading
+from typing import TextIO
+
+__all__ = ["PatientStream", "replace_standard_streams", "stderr"]
+
+logger = logging.getLogger(__name__)
+
+#: Bytes that wait for the reader. Text beyond them is lost.
+MAX_WAITING = 1024 * 1024
+#: Seconds a writer waits for the reader, once: a line is out before the next thing happens, which may end the process.
+PATIENCE = 0.2
+
+
+class PatientStream(io.TextIOBase):
+    """A text stream that a thread of its own writes. Thread-safe; a forked process has a thread of its own."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Write to the descriptor of `stream`."""
+        self._stream = stream
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting = bytearray()
+        self._thread: threading.Thread | None = None
+        self._lost = 0
+        #: A writer has waited in vain, and nothing was read since.
+        self._stuck = False
+
+    def write(self, text: str) -> int:
+        """Take text, or lose it if too much waits. Returns the number of characters."""
+        piece = text.encode(self.encoding, "backslashreplace")
+        with self._changed:
+            if len(self._waiting) + len(piece) > MAX_WAITING:
+                self._lost += 1
+                return len(text)
+            self._waiting += piece
+            if self._thread is None:
+                self._start()
+            self._changed.notify_all()
+        return len(text)
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._pass_on, name="log", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the process has no thread left, or is ending
+            self._put(bytes(self._waiting))
+            self._waiting.clear()
+        else:
+            self._thread = thread
+
+    def flush(self) -> None:
+        """Wait until all is written, for PATIENCE at most, and not at all if the one before waited in vain."""
+        if threading.current_thread() is self._thread:
+            return
+        with self._changed:
+            if not self._stuck:
+                self._stuck = not self._changed.wait_for(lambda: not self._waiting, PATIENCE)
+
+    def _pass_on(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting)
+                piece = bytes(self._waiting)
+            written = self._put(piece)
+            with self._changed:
+                del self._waiting[: len(piece)]
+                self._stuck = False
+                self._lost += not written
+                lost, self._lost = (self._lost, 0) if written else (0, self._lost)
+                self._changed.notify_all()
+            if lost:
+                logger.warning(
+                    "%d lines of the log were lost: its reader or disk did not take them", lost
+                )
+
+    def _put(self, piece: bytes) -> bool:
+        """Write all of it, however long that takes; False if it cannot be written."""
+        try:
+            while piece:
+                try:
+                    piece = piece[os.write(self.fileno(), piece) :]
+                except BlockingIOError:  # another process has made the descriptor so
+                    select.select([], [self.fileno()], [])
+        except (OSError, ValueError):  # no disk, no reader; closed
+            return False
+        return True
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def isatty(self) -> bool:
+        """Tell whether people read it."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+        return self._stream.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of the stream."""
+        return self._stream.encoding
+
+    @property
+    def buffer(self) -> io.BufferedIOBase:
+        """The bytes of the stream; those written there wait for the reader."""
+        return self._stream.buffer  # type: ignore[return-value]
+
+
+#: The standard error output, for the log.
+stderr = PatientStream(sys.__stderr__ or sys.stderr)
+
+
+def replace_standard_streams() -> None:
+    """Print by patient streams from now on, and let the handlers of all loggers do so. Safe to call again."""
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = stderr
+    if sys.__stdout__ and sys.stdout is sys.__stdout__:
+        sys.stdout = PatientStream(sys.__stdout__)
+    for each in (logging.getLogger(), *logging.Logger.manager.loggerDict.values()):
+        for handler in getattr(each, "handlers", ()):
+            if isinstance(handler, logging.StreamHandler) and handler.stream is sys.__stderr__:
+                handler.setStream(stderr)

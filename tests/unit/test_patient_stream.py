@@ -1,0 +1,124 @@
+"""The log while nobody reads it: the process goes on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from a2a_tasks.telemetry.patient_stream import MAX_WAITING, PatientStream
+from tests import ROOT
+from tests.support.printing_process import PATIENCE
+
+#: A process with the log of the host, which writes more than a pipe takes and then says so.
+WRITES = """
+import logging, os, sys
+import django
+django.setup()
+from a2a_tasks.telemetry.patient_stream import replace_standard_streams
+replace_standard_streams()
+for number in range(200):
+    logging.getLogger("agent").error("%d %s", number, "x" * 1000)
+    print("printed", "x" * 1000, file=sys.stderr)
+os.write(1, b"done")
+"""
+
+
+class Pipe:
+    """A pipe that is read when the test wants it to be."""
+
+    def __init__(self) -> None:
+        self.near, far = os.pipe()
+        self.far = os.fdopen(far, "w")
+
+    def read(self, size: int) -> str:
+        """Exactly so many bytes."""
+        read = b""
+        while len(read) < size:
+            read += os.read(self.near, size - len(read))
+        return read.decode()
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    made = Pipe()
+    yield made
+    os.close(made.near)
+    made.far.close()
+
+
+def test_a_process_goes_on_while_nobody_reads_its_log() -> None:
+    near, far = os.pipe()
+    process = subprocess.run(  # noqa: S603 - our own script
+        [sys.executable, "-c", WRITES],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        stdout=subprocess.PIPE,
+        stderr=far,
+        timeout=PATIENCE,
+        check=False,
+    )
+    os.close(near)
+    os.close(far)
+    assert (process.stdout, process.returncode) == (b"done", 0)
+
+
+def test_a_line_is_out_when_it_was_flushed(pipe: Pipe) -> None:
+    stream = PatientStream(pipe.far)
+    print("a line", file=stream, flush=True)
+    os.set_blocking(pipe.near, False)
+    assert os.read(pipe.near, 100) == b"a line\n"
+
+
+def test_lines_wait_for_a_slow_reader_and_come_in_order(pipe: Pipe) -> None:
+    stream, lines = PatientStream(pipe.far), [f"{n} {'x' * 999}\n" for n in range(500)]
+    for line in lines:
+        print(line, end="", file=stream, flush=True)
+    assert pipe.read(sum(map(len, lines))) == "".join(lines)
+
+
+def test_what_is_too_much_is_lost_and_counted(pipe: Pipe, caplog: pytest.LogCaptureFixture) -> None:
+    stream, piece = PatientStream(pipe.far), "x" * (MAX_WAITING // 4)
+    for _ in range(6):
+        print(piece, end="", file=stream, flush=True)
+    assert pipe.read(4 * len(piece)) == 4 * piece
+    print("here", end="", file=stream, flush=True)
+    assert pipe.read(4) == "here"
+    assert ["2 lines of the log were lost" in message for message in caplog.messages] == [True]
+
+
+def test_without_a_thread_a_line_is_written_at_once(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end of the process, or if the machine has no threads left."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    stream = PatientStream(pipe.far)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    print("a line", file=stream, flush=True)
+    assert pipe.read(7) == "a line\n"
+
+
+def test_a_full_disk_loses_lines_only(caplog: pytest.LogCaptureFixture) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        stream = PatientStream(full)
+        print("a line", file=stream, flush=True)
+    assert not caplog.messages
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 and later
+def test_a_forked_process_has_a_thread_of_its_own(pipe: Pipe) -> None:
+    stream = PatientStream(pipe.far)
+    print("parent", file=stream, flush=True)
+    if not (child := os.fork()):
+        print("child", file=stream, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert pipe.read(13) == "parent\nchild\n"
