@@ -21,8 +21,7 @@ APPS = ("a2a_console", "drf_spectacular_sidecar", "a2a_tasks", "a2a_push", "a2a_
 BEFORE = ("a2a_project.page_headers.PageHeaders",)
 AFTER = (
     "a2a_tasks.access.staff.audit_staff",
-    "a2a_project.outage_page.OutagePage",
-    "a2a_project.not_ready_page.UnfitPage",
+    "a2a_project.fault_pages.FaultPages",
 )
 STATIC_FILES = "a2a_project.static_files.StaticFiles"
 #: The databases that the host can use, by parts of their engines' names.

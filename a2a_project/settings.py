@@ -99,8 +99,7 @@ MIDDLEWARE = [
     "a2a_tasks.access.staff.audit_staff",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "a2a_project.outage_page.OutagePage",
-    "a2a_project.not_ready_page.UnfitPage",
+    "a2a_project.fault_pages.FaultPages",
     "axes.middleware.AxesMiddleware",
     "a2a_tasks.access.sign_in_forms.SignInForms",
 ]

@@ -454,7 +454,7 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "database-away-is-an-internal-error",
         "a2a_tasks/store/db.py",
-        "        raise _away(fault, undone=not connected or _sqlstate(fault) in CERTAIN) from fault\n",
+        "        raise _away(fault, undone=_sqlstate(fault) in CERTAIN) from fault\n",
         "        raise\n",
         ("I17",),
         "database-away",

@@ -13,7 +13,7 @@ from a2a_push.models import Receiver
 from a2a_tasks.protocol.jsontext import write
 
 NOW = datetime.now(UTC)
-SOON, PAST = NOW + timedelta(minutes=5), NOW - timedelta(minutes=5)
+SOON, PAST = NOW + timedelta(days=1), NOW - timedelta(days=1)
 
 
 def at(breaker: Breaker | None = None, **columns: Any) -> ReceiverHealth:

@@ -1,11 +1,14 @@
-"""The answer of Django's views, the start page and the admin, while the database is away: 503, with Retry-After."""
+"""The answers of Django's pages when the database is away (503, with Retry-After) or refuses a value (400).
+
+A value that no row can have, such as NUL in a text, would count as a failure of the host otherwise.
+"""
 
 from __future__ import annotations
 
 import logging
 from typing import Any
 
-from django.db import connection
+from django.db import DataError, connection
 from django.http import HttpRequest, HttpResponse
 from django.utils.deprecation import MiddlewareMixin
 
@@ -13,14 +16,16 @@ from a2a_tasks.conf import conf, is_ours
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.store.db import AWAY
 
-__all__ = ["OutagePage"]
+__all__ = ["FaultPages"]
 
-_outage = ThrottledLogger(logging.getLogger(__name__), "a page was not shown, the database is away")
-TEXT = "The database does not answer just now. Try again in a few seconds.\n"
+logger = logging.getLogger(__name__)
+_outage = ThrottledLogger(logger, "a page was not shown, the database is away")
+SILENT = "The database does not answer just now. Try again in a few seconds.\n"
+UNFIT = "The address or the form has a text or a number that cannot be in the database.\n"
 
 
-class OutagePage(MiddlewareMixin):
-    """Middleware. The protocol does not pass here; the bindings write its errors.
+class FaultPages(MiddlewareMixin):
+    """Middleware. The protocol does not pass here; the API checks its input before.
 
     A page waits for a row or table that somebody else has locked as long as a request of the protocol does, not for ever:
     a few such pages would end the console.
@@ -38,12 +43,22 @@ class OutagePage(MiddlewareMixin):
         return response
 
     def process_exception(self, request: HttpRequest, fault: Exception) -> HttpResponse | None:
-        """Return an answer if the database is away; Django handles all other exceptions."""
-        if not isinstance(fault, AWAY) or not is_ours(request.path_info):
+        """Return an answer to a fault of the database; Django handles all other exceptions."""
+        if not is_ours(request.path_info):
             return None
-        _outage.warning(fault)
-        headers = {"Retry-After": "5", "Cache-Control": "no-store"}
-        return HttpResponse(TEXT, status=503, content_type="text/plain", headers=headers)
+        if isinstance(fault, AWAY):
+            _outage.warning(fault)
+            return _answer(503, SILENT, {"Retry-After": "5"})
+        if isinstance(fault, DataError):
+            kind = type(fault.__cause__)
+            logger.warning("a page was requested with a value that no row can have: %s", kind)
+            return _answer(400, UNFIT, {})
+        return None
+
+
+def _answer(status: int, text: str, headers: dict[str, str]) -> HttpResponse:
+    headers = {**headers, "Cache-Control": "no-store"}
+    return HttpResponse(text, status=status, content_type="text/plain", headers=headers)
 
 
 def _limit_locks(execute: Any, *statement: Any) -> Any:
