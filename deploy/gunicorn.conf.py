@@ -11,7 +11,9 @@ import datetime
 import json
 import logging
 import os
+import select
 import signal
+import sys
 
 from uvicorn_worker import UvicornWorker
 
@@ -50,6 +52,9 @@ class Worker(UvicornWorker):
                 logging.getLogger(name).handlers = []
                 logging.getLogger(name).propagate = True
         log_printed_lines()
+        for name in ("gunicorn.error", None):
+            for handler in logging.getLogger(name).handlers:
+                handler.removeFilter(is_taken)
         replace_standard_streams()
         for name, value in uvicorn_options().items():
             setattr(self.config, name, value)
@@ -63,6 +68,18 @@ class Worker(UvicornWorker):
         await super().callback_notify()
         if os.getppid() != self.ppid:
             signal.raise_signal(signal.SIGTERM)
+
+
+def is_taken(_: logging.LogRecord) -> bool:
+    """Return whether a line can be written at once. The master loses it otherwise: nobody would replace dead processes."""
+    return bool(select.select([], [sys.__stderr__], [], 0)[1])
+
+
+def on_starting(server: object) -> None:
+    """Let the log of the master wait for nobody. That of the processes is a2a_tasks/telemetry/patient_stream.py."""
+    for logger in (logging.getLogger("gunicorn.error"), logging.getLogger()):
+        for handler in logger.handlers:
+            handler.addFilter(is_taken)
 
 
 HOST = os.environ.get("HOST") or "127.0.0.1"

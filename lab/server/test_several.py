@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import socket
+import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lab.server.test_ending import refused
 from lab.server.test_from_nothing import LONG, echo
-from tests import backend
+from tests import ROOT, backend
 from tests.support.execution.waiting import eventually
 from tests.support.ports import free_port
 from tests.support.printing_process import Process
@@ -61,6 +64,43 @@ def test_one_that_dies_is_replaced(served: tuple[Process, str]) -> None:
     os.kill(started(gunicorn)[0], signal.SIGKILL)
     eventually(lambda: len(started(gunicorn)) == 3, LONG)
     assert echo(url) == "hello"
+
+
+def test_one_that_dies_is_replaced_and_all_end_while_nobody_reads_the_log() -> None:
+    port, (near, far) = free_port(), os.pipe()
+    env = {**backend.children(), **ENVIRON, "PORT": str(port), "WEB_CONCURRENCY": "1"}
+    command = [sys.executable, "-m", "gunicorn", "-c", "deploy/gunicorn.conf.py", APPLICATION]
+    master = subprocess.Popen(  # noqa: S603 - our own command
+        command, cwd=ROOT, env=env, stdout=far, stderr=far
+    )
+    try:
+        eventually(lambda: not refused(port) and echo(f"http://127.0.0.1:{port}/") == "hello", LONG)
+        fill(far)
+        (first,) = children(master.pid)
+        os.kill(first, signal.SIGKILL)
+        eventually(lambda: children(master.pid) not in ([], [first]), LONG)
+        assert echo(f"http://127.0.0.1:{port}/") == "hello"
+        master.send_signal(signal.SIGTERM)
+        assert master.wait(LONG) == 0
+    finally:
+        master.kill()
+        os.close(near)
+        os.close(far)
+
+
+def children(pid: int) -> list[int]:
+    """The child processes of a process."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def fill(pipe: int) -> None:
+    """Write until the pipe takes no more, by a description of its own: its other writers still wait."""
+    writer = os.open(f"/proc/self/fd/{pipe}", os.O_WRONLY | os.O_NONBLOCK)
+    for size in (4096, 1):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, b"x" * size)
+    os.close(writer)
 
 
 def test_they_end_when_the_master_was_killed(served: tuple[Process, str]) -> None:
