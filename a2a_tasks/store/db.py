@@ -140,7 +140,7 @@ class _Pool(ThreadPoolExecutor):
             job.set_result(context.run(_run_connected, work))
         except BaseException as fault:  # noqa: BLE001 - for those who wait
             job.set_exception(fault)
-            del job  # which holds the exception, whose traceback holds this frame
+            del job  # it holds the exception, whose traceback holds this frame
 
 
 def _executor(name: str = STORE) -> _Pool:
