@@ -5,6 +5,7 @@ A terminal stops at Ctrl-S, a pipe when its reader hangs. The event loop, which 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import os
@@ -144,6 +145,8 @@ def replace_standard_streams() -> None:
     for name, patient in (("stdout", stdout), ("stderr", stderr)):
         if (original := getattr(sys, f"__{name}__")) is None:
             continue
+        with contextlib.suppress(OSError):
+            original.flush()  # at its end, Python flushes the new one only
         if getattr(sys, name) is original:
             setattr(sys, name, patient)
         for handler in handlers:

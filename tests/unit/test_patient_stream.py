@@ -40,6 +40,19 @@ replace_standard_streams()
 logging.getLogger("agent").error("nobody hears it")
 print(sys.stderr, isinstance(access.stream, PatientStream))
 """
+#: A command that serves. A module of an agent has printed text before, which waits in the stream of Python.
+SERVES = """
+print("from before")
+import django
+django.setup()
+from a2a_project.management.commands.serve import ServingCommand
+class Command(ServingCommand):
+    requires_system_checks = []
+    def handle(self, **_):
+        self.stdout.write("Serving")
+        print("after")
+Command().run_from_argv(["manage.py", "command"])
+"""
 
 
 class Pipe:
@@ -92,6 +105,19 @@ def test_a_process_without_standard_error_output_has_none_and_its_other_logs_are
         check=False,
     )
     assert (process.stdout, process.returncode) == (b"None True\n", 0)
+
+
+def test_all_that_a_command_has_printed_is_out_at_its_end() -> None:
+    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONUNBUFFERED": ""}
+    process = subprocess.run(  # noqa: S603 - our own script
+        [sys.executable, "-c", SERVES],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (process.stdout, process.returncode) == (b"from before\nServing\nafter\n", 0)
 
 
 @pytest.mark.parametrize("count", [1, 20])
