@@ -52,9 +52,7 @@ class Worker(UvicornWorker):
                 logging.getLogger(name).handlers = []
                 logging.getLogger(name).propagate = True
         log_printed_lines()
-        for name in ("gunicorn.error", None):
-            for handler in logging.getLogger(name).handlers:
-                handler.removeFilter(is_taken)
+        keep_all_lines()
         replace_standard_streams()
         for name, value in uvicorn_options().items():
             setattr(self.config, name, value)
@@ -72,14 +70,25 @@ class Worker(UvicornWorker):
 
 def is_taken(_: logging.LogRecord) -> bool:
     """Return whether a line can be written at once. The master loses it otherwise: nobody would replace dead processes."""
-    return bool(select.select([], [sys.__stderr__], [], 0)[1])
+    return sys.__stderr__ is None or bool(select.select([], [sys.__stderr__], [], 0)[1])
+
+
+def list_handlers() -> list[logging.Handler]:
+    """Return the handlers of the master's log."""
+    return [*logging.getLogger("gunicorn.error").handlers, *logging.getLogger().handlers]
 
 
 def on_starting(server: object) -> None:
     """Let the log of the master wait for nobody. That of the processes is a2a_tasks/telemetry/patient_stream.py."""
-    for logger in (logging.getLogger("gunicorn.error"), logging.getLogger()):
-        for handler in logger.handlers:
-            handler.addFilter(is_taken)
+    for handler in list_handlers():
+        handler.addFilter(is_taken)
+
+
+def keep_all_lines() -> None:
+    """Undo `on_starting` in a process: by name, since the filter is that of this file before SIGHUP."""
+    for handler in list_handlers():
+        kept = (one for one in handler.filters if getattr(one, "__name__", "") != "is_taken")
+        handler.filters = list(kept)
 
 
 HOST = os.environ.get("HOST") or "127.0.0.1"

@@ -127,7 +127,7 @@ class _Pool(ThreadPoolExecutor):
         away = context.run(_find_no_connection)
         if away:
             self._connected.discard(this)
-        if away and self._connected and was_refused_at_once():
+        if isinstance(away, Overloaded) and self._connected and was_refused_at_once():
             with contextlib.suppress(RuntimeError):  # the pool is ending
                 self.submit(self.perform, job, context, work)
                 time.sleep(CLOSED_SECONDS)
@@ -198,7 +198,7 @@ def run_here(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return _run_connected(work, *args, **kwargs)
 
 
-def _find_no_connection() -> Overloaded | None:
+def _find_no_connection() -> Exception | None:
     """Make this thread's connection fit for a transaction, or return why it cannot be."""
     try:
         check_connection()
@@ -208,6 +208,8 @@ def _find_no_connection() -> Overloaded | None:
         away = _away(fault, undone=True)
         away.__cause__ = fault
         return away
+    except Exception as fault:  # noqa: BLE001 - of a receiver of connection_created, or the server is too old
+        return fault
     return None
 
 

@@ -5,15 +5,17 @@ A terminal stops at Ctrl-S, a pipe when its reader hangs. The event loop, which 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import os
 import select
 import sys
 import threading
+from collections.abc import Callable
 from typing import TextIO
 
-__all__ = ["PatientStream", "replace_standard_streams", "stderr"]
+__all__ = ["PatientStream", "replace_standard_streams", "stderr", "stdout"]
 
 logger = logging.getLogger(__name__)
 
@@ -41,10 +43,10 @@ class PatientStream(io.TextIOBase):
         self._stuck = False
 
     def write(self, text: str) -> int:
-        """Take text, or lose it if too much waits. Returns the number of characters."""
+        """Take text, or lose it if too much waits and nobody reads. Returns the number of characters."""
         piece = text.encode(self.encoding, "backslashreplace")
         with self._changed:
-            if len(self._waiting) + len(piece) > MAX_WAITING:
+            if not self._wait(lambda: not self._waiting or self._has_room(piece)):
                 self._lost += 1
                 return len(text)
             self._waiting += piece
@@ -65,11 +67,16 @@ class PatientStream(io.TextIOBase):
 
     def flush(self) -> None:
         """Wait until all is written, for PATIENCE at most, and not at all if the one before waited in vain."""
-        if threading.current_thread() is self._thread:
-            return
         with self._changed:
-            if not self._stuck:
-                self._stuck = not self._changed.wait_for(lambda: not self._waiting, PATIENCE)
+            self._wait(lambda: not self._waiting)
+
+    def _has_room(self, piece: bytes) -> bool:
+        return len(self._waiting) + len(piece) <= MAX_WAITING
+
+    def _wait(self, is_so: Callable[[], bool]) -> bool:
+        if not self._stuck and threading.current_thread() is not self._thread:
+            self._stuck = not self._changed.wait_for(is_so, PATIENCE)
+        return is_so()
 
     def _pass_on(self) -> None:
         while True:
@@ -125,15 +132,23 @@ class PatientStream(io.TextIOBase):
 
 #: The standard error output, for the log.
 stderr = PatientStream(sys.__stderr__ or sys.stderr)
+stdout = PatientStream(sys.__stdout__ or sys.stdout)
 
 
 def replace_standard_streams() -> None:
-    """Print by patient streams from now on, and let the handlers of all loggers do so. Safe to call again."""
-    if sys.stderr is sys.__stderr__:
-        sys.stderr = stderr
-    if sys.__stdout__ and sys.stdout is sys.__stdout__:
-        sys.stdout = PatientStream(sys.__stdout__)
-    for each in (logging.getLogger(), *logging.Logger.manager.loggerDict.values()):
-        for handler in getattr(each, "handlers", ()):
-            if isinstance(handler, logging.StreamHandler) and handler.stream is sys.__stderr__:
-                handler.setStream(stderr)
+    """Print by patient streams from now on, and let the handlers of all loggers do so. Safe to call again.
+
+    A stream that was closed when the process began is None, and stays so.
+    """
+    loggers = (logging.getLogger(), *logging.Logger.manager.loggerDict.values())
+    handlers = [handler for each in loggers for handler in getattr(each, "handlers", ())]
+    for name, patient in (("stdout", stdout), ("stderr", stderr)):
+        if (original := getattr(sys, f"__{name}__")) is None:
+            continue
+        with contextlib.suppress(OSError):
+            original.flush()  # at its end, Python flushes the new one only
+        if getattr(sys, name) is original:
+            setattr(sys, name, patient)
+        for handler in handlers:
+            if isinstance(handler, logging.StreamHandler) and handler.stream is original:
+                handler.setStream(patient)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from a2a_tasks.telemetry import patient_stream
 from a2a_tasks.telemetry.patient_stream import MAX_WAITING, PatientStream
 from tests import ROOT
 from tests.support.printing_process import PATIENCE
@@ -26,6 +27,31 @@ for number in range(200):
     logging.getLogger("agent").error("%d %s", number, "x" * 1000)
     print("printed", "x" * 1000, file=sys.stderr)
 os.write(1, b"done")
+"""
+
+#: A process whose standard error output was closed by who started it. It logs, and shows where its other log goes.
+CLOSED = """
+import logging, sys
+import django
+django.setup()
+from a2a_tasks.telemetry.patient_stream import PatientStream, replace_standard_streams
+logging.getLogger("access").addHandler(access := logging.StreamHandler(sys.stdout))
+replace_standard_streams()
+logging.getLogger("agent").error("nobody hears it")
+print(sys.stderr, isinstance(access.stream, PatientStream))
+"""
+#: A command that serves. A module of an agent has printed text before, which waits in the stream of Python.
+SERVES = """
+print("from before")
+import django
+django.setup()
+from a2a_project.management.commands.serve import ServingCommand
+class Command(ServingCommand):
+    requires_system_checks = []
+    def handle(self, **_):
+        self.stdout.write("Serving")
+        print("after")
+Command().run_from_argv(["manage.py", "command"])
 """
 
 
@@ -66,6 +92,48 @@ def test_a_process_goes_on_while_nobody_reads_its_log() -> None:
     os.close(near)
     os.close(far)
     assert (process.stdout, process.returncode) == (b"done", 0)
+
+
+def test_a_process_without_standard_error_output_has_none_and_its_other_logs_are_patient() -> None:
+    script = [sys.executable, "-c", CLOSED]
+    process = subprocess.run(  # noqa: S603 - our own script
+        ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *script],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        stdout=subprocess.PIPE,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (process.stdout, process.returncode) == (b"None True\n", 0)
+
+
+def test_all_that_a_command_has_printed_is_out_at_its_end() -> None:
+    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONUNBUFFERED": ""}
+    process = subprocess.run(  # noqa: S603 - our own script
+        [sys.executable, "-c", SERVES],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (process.stdout, process.returncode) == (b"from before\nServing\nafter\n", 0)
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_a_reader_that_reads_gets_all_however_much_comes_at_once(
+    pipe: Pipe, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(patient_stream, "PATIENCE", PATIENCE)
+    text, read = "x" * (4 * MAX_WAITING // count), list[str]()
+    reader = threading.Thread(target=lambda: read.append(pipe.read(count * len(text))))
+    reader.start()
+    stream = PatientStream(pipe.far)
+    for _ in range(count):
+        stream.write(text)
+    stream.flush()
+    reader.join(PATIENCE)
+    assert (read, caplog.messages) == ([count * text], [])
 
 
 def test_a_line_is_out_when_it_was_flushed(pipe: Pipe) -> None:

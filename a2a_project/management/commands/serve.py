@@ -18,7 +18,7 @@ from a2a_project import server
 from a2a_project.open_address import refuse_open_address
 from a2a_tasks import process, process_lifetime
 from a2a_tasks.management.database import refuse_unusable_database
-from a2a_tasks.telemetry.patient_stream import replace_standard_streams
+from a2a_tasks.telemetry import patient_stream
 from a2a_tasks.telemetry.printed_lines import log_printed_lines
 
 #: Messages for an unusable address, with the remedy.
@@ -59,8 +59,11 @@ class ServingCommand(BaseCommand):
     def execute(self, *args: Any, **options: Any) -> Any:
         """Run the command, and write the warnings of system checks and later errors as the log is written."""
         log_printed_lines()
-        replace_standard_streams()
+        patient_stream.replace_standard_streams()
         self.stderr = OutputWrapper(sys.stderr)
+        wrapper: Any = self.stdout
+        if wrapper._out is sys.__stdout__:  # noqa: SLF001 - it has no other name
+            wrapper._out = patient_stream.stdout  # noqa: SLF001
         return super().execute(*args, **options)
 
 

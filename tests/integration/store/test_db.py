@@ -17,6 +17,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import OperationalError, ProgrammingError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 from django.test import override_settings
 from pytest_django.plugin import DjangoDbBlocker
 
@@ -129,6 +130,20 @@ class TestHop:
         finally:
             django_db_blocker.unblock()
         assert await run_in_thread(Context.objects.count) == 2
+
+    @pytest.mark.backend("stack")
+    async def test_a_fault_of_the_site_at_a_new_connection_is_told_at_once(self) -> None:
+        def fail(**_: Any) -> None:
+            raise LookupError("a receiver of the site")
+
+        await asyncio.to_thread(store_db.close)
+        connection_created.connect(fail)
+        try:
+            with pytest.raises(LookupError, match="a receiver of the site"):
+                await run_in_thread(ask)
+        finally:
+            connection_created.disconnect(fail)
+        assert await run_in_thread(ask)
 
     async def test_nothing_is_begun_between_tests(self, django_db_blocker: DjangoDbBlocker) -> None:
         """By whatever a test has left: its rows would be the next one's."""
