@@ -16,8 +16,8 @@ class AdkAgent(ModelAgent, abstract=True):
     """An agent that a `google.adk.agents.BaseAgent` works for."""
 
     framework = "google.adk"
-    call = "a2a_frameworks.adk.call:AdkCall"
-    wanted = "an agent of the Agent Development Kit"
+    call_class = "a2a_frameworks.adk.call:AdkCall"
+    source_title = "an agent of the Agent Development Kit"
     attribute = "agent"
     #: The agent; one for all turns.
     agent: ClassVar[Any] = None

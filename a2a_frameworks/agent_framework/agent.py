@@ -16,8 +16,8 @@ class AgentFrameworkAgent(ModelAgent, abstract=True):
     """An agent that an `agent_framework.Agent` works for."""
 
     framework = "agent_framework"
-    call = "a2a_frameworks.agent_framework.call:AgentFrameworkCall"
-    wanted = "an Agent of the Agent Framework"
+    call_class = "a2a_frameworks.agent_framework.call:AgentFrameworkCall"
+    source_title = "an Agent of the Agent Framework"
     attribute = "agent"
     #: The agent; one for all turns.
     agent: ClassVar[Any] = None

@@ -19,8 +19,8 @@ class CrewAgent(ModelAgent, abstract=True):
     """An agent that a `crewai.Crew` works for."""
 
     framework = "crewai"
-    call = "a2a_frameworks.crewai.call:CrewCall"
-    wanted = "a crew of CrewAI"
+    call_class = "a2a_frameworks.crewai.call:CrewCall"
+    source_title = "a crew of CrewAI"
     attribute = "crew"
     #: The crew; a copy of it works for each turn.
     crew: ClassVar[Any] = None

@@ -18,8 +18,8 @@ class LangGraphAgent(ModelAgent, abstract=True):
     """An agent that a compiled graph of LangGraph works for."""
 
     framework = "langgraph"
-    call = "a2a_frameworks.langgraph.call:GraphCall"
-    wanted = "a compiled graph of LangGraph"
+    call_class = "a2a_frameworks.langgraph.call:GraphCall"
+    source_title = "a compiled graph of LangGraph"
     attribute = "graph"
     #: The compiled graph; one for all turns. Its own checkpointer is not used.
     graph: ClassVar[Any] = None

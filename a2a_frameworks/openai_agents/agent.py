@@ -17,8 +17,8 @@ class OpenAIAgentsAgent(ModelAgent, abstract=True):
     """An agent that an `agents.Agent` works for."""
 
     framework = "agents"
-    call = "a2a_frameworks.openai_agents.call:OpenAIAgentsCall"
-    wanted = "an agent of the OpenAI Agents SDK"
+    call_class = "a2a_frameworks.openai_agents.call:OpenAIAgentsCall"
+    source_title = "an agent of the OpenAI Agents SDK"
     attribute = "agent"
     #: The agent; one for all turns.
     agent: ClassVar[Any] = None

@@ -17,8 +17,8 @@ class PydanticAIAgent(ModelAgent, abstract=True):
     """An agent that a `pydantic_ai.Agent` works for."""
 
     framework = "pydantic_ai"
-    call = "a2a_frameworks.pydantic_ai.call:PydanticAICall"
-    wanted = "an agent of pydantic-ai"
+    call_class = "a2a_frameworks.pydantic_ai.call:PydanticAICall"
+    source_title = "an agent of pydantic-ai"
     attribute = "agent"
     #: The agent; one for all turns.
     agent: ClassVar[Any] = None

@@ -22,9 +22,9 @@ class ModelAgent(FrameworkAgent, abstract=True):
     default_input_modes = ("text/plain", "application/json")
     default_output_modes = ("text/plain", "application/json")
     #: The `ModelCall` of the framework, as `module:name`: the framework is not loaded before it is needed.
-    call: ClassVar[str] = ""
+    call_class: ClassVar[str] = ""
     #: The kind of the object, for the check: `an agent of ...`.
-    wanted: ClassVar[str] = ""
+    source_title: ClassVar[str] = ""
     #: Longest silence of a model, in seconds; then the task fails.
     model_seconds: ClassVar[float] = 300.0
     #: Longest time for the run to end when it is cancelled, in seconds.
@@ -37,11 +37,11 @@ class ModelAgent(FrameworkAgent, abstract=True):
         rows = [row for row in FRAMEWORKS if row.package == self.framework]
         if all(row.makes(hosted) for row in rows):
             return ""
-        return f"is a {type(hosted).__name__}, not {self.wanted}"
+        return f"is a {type(hosted).__name__}, not {self.source_title}"
 
     async def run(self, turn: Turn) -> AsyncIterator[Emission]:
         """Answer one message with what the agent says."""
-        call: ModelCall = resolve_name(self.call)(await resolve(self.build(turn)), turn, self)
+        call: ModelCall = resolve_name(self.call_class)(await resolve(self.build(turn)), turn, self)
         if (question := await call.begin()) is not None:
             yield question
             return

@@ -16,8 +16,8 @@ class StrandsAgent(ModelAgent, abstract=True):
     """An agent that a `strands.Agent` works for."""
 
     framework = "strands"
-    call = "a2a_frameworks.strands.call:StrandsCall"
-    wanted = "an agent of Strands"
+    call_class = "a2a_frameworks.strands.call:StrandsCall"
+    source_title = "an agent of Strands"
     attribute = "agent"
     #: The agent. It has state, so that turns of a process wait for each other; `build` may make one for each turn.
     agent: ClassVar[Any] = None
