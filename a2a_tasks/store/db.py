@@ -120,13 +120,8 @@ class _Pool(ThreadPoolExecutor):
         #: Threads that have a connection, or are connecting.
         self._connected: set[int] = set()
 
-    def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Run a transaction with the caller's context variables, which hold the actor for the audit log (audit/actor.py)."""
-        job: Future[T] = Future()
-        self.submit(self._perform, job, contextvars.copy_context(), work)
-        return job
-
-    def _perform(self, job: Future[T], context: contextvars.Context, work: Callable[[], T]) -> None:
+    def perform(self, job: Future[T], context: contextvars.Context, work: Callable[[], T]) -> None:
+        """Run a transaction in this thread, or submit it for another one."""
         this = threading.get_ident()
         self._connected.add(this)
         away = context.run(_find_no_connection)
@@ -134,22 +129,18 @@ class _Pool(ThreadPoolExecutor):
             self._connected.discard(this)
         if away and self._connected and was_refused_at_once():
             with contextlib.suppress(RuntimeError):  # the pool is ending
-                self.submit(self._perform, job, context, work)
+                self.submit(self.perform, job, context, work)
                 time.sleep(CLOSED_SECONDS)
                 return
         if not job.set_running_or_notify_cancel():
             return
-        if away:
-            job.set_exception(away)
-        else:
-            _settle(job, context, work)
-
-
-def _settle(job: Future[T], context: contextvars.Context, work: Callable[[], T]) -> None:
-    try:
-        job.set_result(context.run(_run_connected, work))
-    except BaseException as fault:  # noqa: BLE001 - for those who wait
-        job.set_exception(fault)
+        try:
+            if away:
+                raise away
+            job.set_result(context.run(_run_connected, work))
+        except BaseException as fault:  # noqa: BLE001 - for those who wait
+            job.set_exception(fault)
+            del job  # it holds the exception, whose traceback holds this frame
 
 
 def _executor(name: str = STORE) -> _Pool:
@@ -234,7 +225,10 @@ def _run_connected(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
 
 
 def _begin(work: Callable[[], T], threads: str = STORE) -> Future[T]:
-    return (_pools.get(threads) or _executor(threads)).begin(work)
+    """Submit the work with the caller's context variables, which hold the actor for the audit log (audit/actor.py)."""
+    pool, job = _pools.get(threads) or _executor(threads), Future[T]()
+    pool.submit(pool.perform, job, contextvars.copy_context(), work)
+    return job
 
 
 async def _in_time(job: Future[T]) -> T:
