@@ -46,6 +46,7 @@ from a2a_tasks.store.writability import REVOKED, note_refusal
 
 __all__ = [
     "AWAY",
+    "is_away",
     "TransactionRefused",
     "run_in_background",
     "close",
@@ -155,6 +156,11 @@ def _sqlstate(fault: BaseException) -> str | None:
     return getattr(fault.__cause__, "sqlstate", None)
 
 
+def is_away(fault: BaseException) -> bool:
+    """Return whether every transaction fails now: the database is away, takes no writes, or the role has lost a right."""
+    return isinstance(fault, AWAY) or _sqlstate(fault) == REVOKED
+
+
 def _try(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Do the work; repeat it if it was rolled back because of another transaction, or its plan is older than the tables."""
     for _ in range(TRIES - 1):
@@ -215,7 +221,7 @@ def _run_connected(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
     try:
         done = _try(work, *args, **kwargs)
     except (*AWAY, ProgrammingError) as fault:
-        if isinstance(fault, ProgrammingError) and _sqlstate(fault) != REVOKED:
+        if not is_away(fault):
             raise
         note_refusal(fault)
         connection.close()

@@ -17,7 +17,7 @@ from a2a_project import health
 from a2a_tasks.models import Worker
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import workers, writability
-from a2a_tasks.store.accept import accept
+from a2a_tasks.store.accept import accept_batched
 from a2a_tasks.store.db import run_in_thread
 from tests.integration.store.test_workers import beat
 from tests.support.store.world import new
@@ -162,12 +162,12 @@ async def test_a_process_that_may_only_read_is_not_ready_until_it_may_write(
 async def test_a_process_that_may_not_write_the_audit_log_refuses_messages_for_a_while() -> None:
     with without_the_audit_log():
         with pytest.raises(Overloaded) as refused:
-            await run_in_thread(accept, new("unheard"))
+            await accept_batched(new("unheard"))
         assert refused.value.undone
         assert refused.value.metadata["retry_after"]
         assert [await readiness(), await readiness()] == [503, 503]
     assert await readiness() == 200
-    await run_in_thread(accept, new("heard"))
+    await accept_batched(new("heard"))
 
 
 @pytest.mark.backend("sqlite")
