@@ -13,7 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from a2a_project.json_line import MAX_LENGTH, JsonFormatter, message_of, trace_of
 from a2a_tasks.telemetry.redaction import redact
 
-__all__ = ["FORMATS", "RefusalFilter", "SingleLineFormatter", "make_logging"]
+__all__ = ["FORMATS", "RefusalFilter", "SingleLineFormatter", "UnsentFilter", "make_logging"]
 
 #: Control characters of ASCII and Latin-1, and the separators of Unicode, as Python writes them.
 ESCAPED = {
@@ -34,6 +34,17 @@ class RefusalFilter(logging.Filter):
             record.msg, record.args = redact(message_of(record), MAX_REFUSAL), ()
         if record.name.startswith("django.security."):
             record.levelno, record.levelname = logging.WARNING, "WARNING"
+            record.exc_info = record.exc_text = None
+        return True
+
+
+class UnsentFilter(logging.Filter):
+    """Logs that beat could not send a job as one line, without a traceback of 200: while the broker is away it tries on."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record if it is such a line, and keep it."""
+        if record.exc_info and record.exc_info[1]:
+            record.msg, record.args = str(record.exc_info[1]), ()
             record.exc_info = record.exc_text = None
         return True
 
@@ -72,6 +83,7 @@ def make_logging(level: str, style: str = "text") -> dict[str, Any]:
         "formatters": {"line": {"()": FORMATS[style]}},
         "filters": {
             "refusals": {"()": RefusalFilter},
+            "unsent": {"()": UnsentFilter},
             "production": {"()": "django.utils.log.RequireDebugFalse"},
         },
         "handlers": {
@@ -94,6 +106,7 @@ def make_logging(level: str, style: str = "text") -> dict[str, Any]:
             "django.server": {"handlers": [], "propagate": True},
             # two lines per hint or sign-in are useless
             "axes": {"level": "WARNING"},
+            "celery.beat": {"filters": ["unsent"]},
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},
         },

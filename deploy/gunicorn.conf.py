@@ -10,6 +10,7 @@ host's modules.
 import datetime
 import json
 import logging
+import math
 import os
 import select
 import signal
@@ -37,6 +38,9 @@ class JsonFormatter(logging.Formatter):
 
 class Worker(UvicornWorker):
     """One web process."""
+
+    # uvicorn compares times of the wall clock. After a clock was set back, it would not notify the master for as long.
+    CONFIG_KWARGS = {**UvicornWorker.CONFIG_KWARGS, "timeout_notify": -math.inf}
 
     def run(self) -> None:
         """Serve until a signal."""

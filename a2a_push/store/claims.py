@@ -26,7 +26,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import clock
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.backend.sessions import is_cut_off
-from a2a_tasks.store.db import AWAY, run_here
+from a2a_tasks.store.db import is_away, run_here
 from a2a_tasks.store.runs import read_requests
 from a2a_tasks.telemetry import tracing
 from a2a_tasks.telemetry.trace_context import trace_in
@@ -127,7 +127,7 @@ def take(
     try:
         return _take(keys, worker, lease_seconds, room)
     except Exception as fault:
-        if isinstance(fault, AWAY) and not is_cut_off(fault):
+        if is_away(fault) and not is_cut_off(fault):
             raise
         if len(keys) > 1:
             return _one_by_one(keys, worker, lease_seconds, room)

@@ -30,7 +30,7 @@ from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import audit, clock
 from a2a_tasks.store.backend.sessions import is_cut_off
 from a2a_tasks.store.batched_call import BatchedCall, one_by_one
-from a2a_tasks.store.db import AWAY, run_to_completion
+from a2a_tasks.store.db import is_away, run_to_completion
 
 __all__ = ["SLOW_SECONDS", "SettledAttempt", "settle", "settle_batched"]
 
@@ -70,13 +70,13 @@ def settle(attempts: list[SettledAttempt]) -> list[ClaimedWebhook | Exception | 
     try:
         results = _settle_group(attempts)
     except Exception as fault:
-        if isinstance(fault, AWAY) and not is_cut_off(fault):
+        if is_away(fault) and not is_cut_off(fault):
             raise
         if len(attempts) > 1:
             return one_by_one(settle, attempts)
         if attempts[0].lease_seconds is None:
             # It was rolled back; a transaction that was too slow may be faster when its holder repeats it.
-            return [Overloaded.away(undone=True) if isinstance(fault, AWAY) else fault]
+            return [Overloaded.away(undone=True) if is_away(fault) else fault]
         logger.exception(
             "webhook %s is released: its next delivery could not be built",
             attempts[0].claimed.config,

@@ -49,6 +49,8 @@ def _make_defaults() -> dict[str, Any]:
         # seconds that beat sleeps at most: when its clock is set back, it goes on soon after that is corrected
         "beat_max_loop_interval": 5,
         "broker_connection_retry_on_startup": True,
+        # None = for ever: after the 100 tries of the default, 45 minutes, a worker would end, and its runs with it
+        "broker_connection_max_retries": None,
         # seconds, for RabbitMQ's connections: a dead one is noticed after twice as long
         "broker_heartbeat": 10,
         # errors of a full Redis must not end a worker

@@ -12,7 +12,7 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.batched_call import BatchedCall, one_by_one
 from a2a_tasks.store.behind import look_again
-from a2a_tasks.store.db import AWAY
+from a2a_tasks.store.db import is_away
 from a2a_tasks.store.records import (
     Accepted,
     ClaimedRun,
@@ -42,9 +42,9 @@ def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
     failpoint("accept.before")
     try:
         inserted = _insert(news)
-    except AWAY:
-        raise  # the database is away: this affects all of them
-    except Exception as fault:  # noqa: BLE001 - one cannot be written; the others can
+    except Exception as fault:
+        if is_away(fault):
+            raise  # this affects all of them; otherwise one cannot be written, and the others can
         if len(news) == 1:
             return [TaskExists(str(fault)) if isinstance(fault, IntegrityError) else fault]
         return one_by_one(accept_many, news)

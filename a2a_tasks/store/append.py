@@ -18,7 +18,7 @@ from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.batched_call import BatchedCall, one_by_one
 from a2a_tasks.store.behind import release
-from a2a_tasks.store.db import AWAY, run_to_completion
+from a2a_tasks.store.db import AWAY, is_away, run_to_completion
 from a2a_tasks.store.folding import fold_behind
 from a2a_tasks.store.records import Batch, LeaseLost
 
@@ -38,9 +38,9 @@ def append_many(batches: Sequence[Batch]) -> list[int | Exception]:
     failpoint("worker.append_begins")
     try:
         written = backend().append_batches(batches)
-    except AWAY:
-        raise  # the database is away: this affects all of them
-    except Exception as fault:  # noqa: BLE001 - one cannot be written; the others can
+    except Exception as fault:
+        if is_away(fault):
+            raise  # this affects all of them; otherwise one cannot be written, and the others can
         if len(batches) == 1:
             return [fault]
         return one_by_one(append_many, batches)

@@ -42,10 +42,11 @@ from a2a_tasks.store.backend.sessions import (
     longest,
     was_refused_at_once,
 )
-from a2a_tasks.store.writability import note_refusal
+from a2a_tasks.store.writability import REVOKED, note_refusal
 
 __all__ = [
     "AWAY",
+    "is_away",
     "TransactionRefused",
     "run_in_background",
     "close",
@@ -67,9 +68,9 @@ LOST = {"40001", "40P01"}
 #: SQLSTATEs after which it is certain that nothing was written: rolled back (above), too slow, read-only, out of
 #: resources, server starting. Class 08 is not certain: PgBouncer reports it also for a connection that broke after the
 #: COMMIT. 57P01 is not certain either: a session that was shut down may have committed.
-CERTAIN = LOST | CUT_OFF | {"25006", "53000", "53100", "53200", "53300", "57P03"}
-#: The beginnings of the SQLSTATEs of an outage: no connection, read-only, out of resources, shut down or starting.
-OUTAGE = ("08", "25006", "53", "57P0")
+CERTAIN = LOST | CUT_OFF | {REVOKED, "25006", "53000", "53100", "53200", "53300", "57P03"}
+#: The beginnings of the SQLSTATEs of an outage: no connection, read-only, no rights, out of resources, shut down or starting.
+OUTAGE = ("08", "25006", REVOKED, "53", "57P0")
 #: Minimum number of failures, and of seconds since the first, while other transactions succeed, before TransactionRefused
 #: is raised.
 REFUSALS, REFUSED_SECONDS = 5, 300.0
@@ -155,6 +156,11 @@ def _sqlstate(fault: BaseException) -> str | None:
     return getattr(fault.__cause__, "sqlstate", None)
 
 
+def is_away(fault: BaseException) -> bool:
+    """Return whether every transaction fails now: the database is away, takes no writes, or the role has lost a right."""
+    return isinstance(fault, AWAY) or _sqlstate(fault) == REVOKED
+
+
 def _try(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Do the work; repeat it if it was rolled back because of another transaction, or its plan is older than the tables."""
     for _ in range(TRIES - 1):
@@ -216,10 +222,9 @@ def _find_no_connection() -> Exception | None:
 def _run_connected(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     try:
         done = _try(work, *args, **kwargs)
-    except ProgrammingError as fault:  # the rights may have been revoked
-        note_refusal(fault)
-        raise
-    except AWAY as fault:
+    except (*AWAY, ProgrammingError) as fault:
+        if not is_away(fault):
+            raise
         note_refusal(fault)
         connection.close()
         raise _away(fault, undone=_sqlstate(fault) in CERTAIN) from fault

@@ -14,12 +14,15 @@ from django.db.models.functions import Now
 
 from a2a_tasks import process
 from a2a_tasks.models import Worker, WorkerKind
+from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.workers import MAX_NAME_LENGTH
 
-__all__ = ["are_writes_refused", "note_refusal", "try_to_write"]
+__all__ = ["REVOKED", "are_writes_refused", "note_refusal", "try_to_write"]
 
+#: SQLSTATE of a statement for which the host's role has no right.
+REVOKED = "42501"
 #: SQLSTATEs: read-only transaction, disk full, insufficient privilege.
-REFUSALS = {"25006", "53100", "42501"}
+REFUSALS = {"25006", "53100", REVOKED}
 #: The beginnings of the same errors' names in SQLite.
 SQLITE_REFUSALS = ("SQLITE_FULL", "SQLITE_READONLY")
 #: Random bytes of the row that is written, in hexadecimal digits: more than the free room of a page.
@@ -55,6 +58,7 @@ def are_writes_refused() -> bool:
 def try_to_write() -> None:
     """Write a row and delete it, in two transactions; forget the refusal if both succeed. Raises DatabaseError.
 
+    It is also kept while rights are missing, since these may be those of other tables than the row's.
     The row is that of a process which has left: lists do not show it, and if it stays, it goes with these.
     """
     with _refusal.lock:
@@ -71,4 +75,4 @@ def try_to_write() -> None:
     }
     Worker.objects.update_or_create(name=name, defaults=row)
     Worker.objects.filter(name=name).delete()
-    _refusal.lasts = False
+    _refusal.lasts = not backend().may_write()

@@ -131,6 +131,9 @@ class Backend(Protocol):
     def count_audit_triggers(self) -> int:
         """Return the number of enabled triggers of the audit log."""
 
+    def may_write(self) -> bool:
+        """Return whether the host's role may add rows to all tables, and change those outside of the audit log."""
+
     def limit_statements(self, seconds: float) -> None:
         """Limit each statement of the open transaction to this time, if the database supports it."""
 

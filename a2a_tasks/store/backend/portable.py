@@ -678,6 +678,11 @@ def count_audit_triggers() -> int:
         return int(cursor.fetchone()[0])
 
 
+def may_write() -> bool:
+    """See `interface.Backend`. SQLite has no rights."""
+    return True
+
+
 def limit_statements(seconds: float) -> None:
     """See `interface.Backend`. SQLite has no such limit."""
 

@@ -491,6 +491,17 @@ def count_audit_triggers() -> int:
     return int(found)
 
 
+def may_write() -> bool:
+    """See `interface.Backend`."""
+    ((allowed,),) = fetch(
+        "select coalesce(bool_and(has_table_privilege(oid, 'insert') and "
+        "(relname ~ '^a2a_tasks_audit' or has_table_privilege(oid, 'update'))), true) from pg_class "
+        "where relkind = 'r' and relname ~ '^a2a_(tasks|push)_' and pg_table_is_visible(oid)",
+        [],
+    )
+    return bool(allowed)
+
+
 def limit_statements(seconds: float) -> None:
     """See `interface.Backend`."""
     fetch("select set_config('statement_timeout', %s, true)", [str(round(1000 * seconds))])

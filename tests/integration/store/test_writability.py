@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import ProgrammingError, connection
+from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
@@ -17,8 +17,10 @@ from a2a_project import health
 from a2a_tasks.models import Worker
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import workers, writability
+from a2a_tasks.store.accept import accept_batched
 from a2a_tasks.store.db import run_in_thread
 from tests.integration.store.test_workers import beat
+from tests.support.store.world import new
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -87,6 +89,25 @@ def without_rights() -> Iterator[None]:
             opened.execute(f"drop owned by {name}_reader; drop role {name}_reader")
 
 
+@contextlib.contextmanager
+def without_the_audit_log() -> Iterator[None]:
+    """New sessions may write into every table but that of the audit log."""
+    with session() as opened:
+        name = opened.info.dbname
+        opened.execute(f"create role {name}_mute")
+        opened.execute(f"grant all on all tables in schema public to {name}_mute")
+        opened.execute(f"grant all on all sequences in schema public to {name}_mute")
+        opened.execute(f"revoke insert on a2a_tasks_auditentry from {name}_mute")
+        opened.execute(f"alter database {name} set role = {name}_mute")
+        end_others(opened)
+        try:
+            yield
+        finally:
+            opened.execute(f"alter database {name} reset role")
+            end_others(opened)
+            opened.execute(f"drop owned by {name}_mute; drop role {name}_mute")
+
+
 def leave_no_room() -> None:
     """Take the pages that other tests have left free, and close this thread's connection."""
     with connection.cursor() as cursor:
@@ -128,13 +149,25 @@ async def test_a_process_that_may_only_read_is_not_ready_until_it_may_write(
 ) -> None:
     assert await readiness() == 200
     with refuse():
-        with pytest.raises((Overloaded, ProgrammingError)):
+        with pytest.raises(Overloaded):
             await run_in_thread(write_much)
         assert writability.are_writes_refused()
         assert [await readiness(), await readiness()] == [503, 503]
     assert await readiness() == 200
     assert not writability.are_writes_refused()
     assert not await run_in_thread(Worker.objects.exists)
+
+
+@pytest.mark.backend("stack")
+async def test_a_process_that_may_not_write_the_audit_log_refuses_messages_for_a_while() -> None:
+    with without_the_audit_log():
+        with pytest.raises(Overloaded) as refused:
+            await accept_batched(new("unheard"))
+        assert refused.value.undone
+        assert refused.value.metadata["retry_after"]
+        assert [await readiness(), await readiness()] == [503, 503]
+    assert await readiness() == 200
+    await accept_batched(new("heard"))
 
 
 @pytest.mark.backend("sqlite")
