@@ -14,7 +14,7 @@ from django.utils.deprecation import MiddlewareMixin
 
 from a2a_tasks.conf import conf, is_ours
 from a2a_tasks.outages import ThrottledLogger
-from a2a_tasks.store.db import AWAY
+from a2a_tasks.store.db import is_away
 
 __all__ = ["FaultPages"]
 
@@ -46,7 +46,7 @@ class FaultPages(MiddlewareMixin):
         """Return an answer to a fault of the database; Django handles all other exceptions."""
         if not is_ours(request.path_info):
             return None
-        if isinstance(fault, AWAY):
+        if is_away(fault):
             _outage.warning(fault)
             return _answer(503, SILENT, {"Retry-After": "5"})
         if isinstance(fault, DataError):

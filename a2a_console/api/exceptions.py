@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from a2a_tasks.access.challenges import challenges
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol import errors
-from a2a_tasks.store.db import AWAY
+from a2a_tasks.store.db import is_away
 
 __all__ = [
     "MEDIA_TYPE",
@@ -88,6 +88,7 @@ class _Answer(NamedTuple):
     detail: str = ""
 
 
+UNAVAILABLE = _Answer(503, "unavailable", "The host cannot do this now")
 #: Kinds of exceptions with their answers; the first match counts.
 ANSWERS: list[tuple[tuple[type[BaseException], ...], _Answer]] = [
     (
@@ -119,17 +120,18 @@ ANSWERS: list[tuple[tuple[type[BaseException], ...], _Answer]] = [
         _Answer(415, "unsupported_media_type", "The body must be application/json"),
     ),
     ((errors.RateLimited,), _Answer(429, "too_many_requests")),
-    ((errors.Overloaded, *AWAY), _Answer(503, "unavailable", "The host cannot do this now")),
+    ((errors.Overloaded,), UNAVAILABLE),
 ]
 INTERNAL = _Answer(500, "internal", "Internal error. The log of the host has it")
 
 
 def exception_handler(fault: Exception, context: Mapping[str, Any]) -> Response:
     """Return the answer to any exception of a view (DRF's `EXCEPTION_HANDLER`)."""
-    answer = next((answer for kinds, answer in ANSWERS if isinstance(fault, kinds)), INTERNAL)
+    otherwise = UNAVAILABLE if is_away(fault) else INTERNAL
+    answer = next((answer for kinds, answer in ANSWERS if isinstance(fault, kinds)), otherwise)
     if answer is INTERNAL:
         logger.error("the management API failed", exc_info=fault)
-    elif isinstance(fault, AWAY):
+    elif is_away(fault):
         _outage.warning(fault)
     body: dict[str, Any] = {
         "type": "about:blank",
@@ -154,7 +156,7 @@ def _make_headers(fault: Exception) -> dict[str, str]:
         return {"WWW-Authenticate": ways} if ways else {}
     if isinstance(fault, errors.RateLimited | errors.Overloaded):
         return {"Retry-After": fault.metadata.get("retry_after", "1")}
-    return {"Retry-After": "5"} if isinstance(fault, AWAY) else {}
+    return {"Retry-After": "5"} if is_away(fault) else {}
 
 
 def _list_mistakes(fault: Exception) -> list[tuple[str, str, str]]:

@@ -14,11 +14,11 @@ from pytest_django import Settings
 from a2a_tasks.models import ApiKey
 
 
-def raising(fault: Exception) -> Any:
+def raising(fault: Exception, cause: Exception | None = None) -> Any:
     """What the database answers from now on, for as long as the block lasts."""
 
     def refuse(*_: Any) -> NoReturn:
-        raise fault
+        raise fault from cause
 
     return connection.execute_wrapper(refuse)
 
@@ -33,6 +33,16 @@ def test_a_page_says_503_and_when_to_come_again(page: str) -> None:
     assert answer.status_code == 503
     assert answer["Retry-After"] == "5"
     assert b"shutting down" not in answer.content
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("page", ["/admin/", "/api/v1/tasks/"])
+def test_missing_rights_are_an_outage(page: str) -> None:
+    client = Client(raise_request_exception=False)
+    client.cookies["sessionid"] = "a" * 32
+    with raising(ProgrammingError("no"), psycopg.errors.InsufficientPrivilege("permission denied")):
+        answer = client.get(page)
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
 
 
 @pytest.mark.django_db
