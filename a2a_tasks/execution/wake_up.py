@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["install"]
 
 logger = logging.getLogger(__name__)
-#: Seconds to the next wake-up if there were hints during the last one.
-MIN_INTERVAL_SECONDS = 0.01
+#: Seconds after a wake-up in which a hint shows that many runs become due, and further seconds that it then waits.
+BUSY_SECONDS, MIN_INTERVAL_SECONDS = 0.002, 0.01
 _outage = ThrottledLogger(logger, "a wake-up of workers was not taken")
 
 
@@ -57,6 +57,7 @@ class _WakeUps:
             self._has_due.wait()
             self._has_due.clear()
             self.publish()
+            time.sleep(BUSY_SECONDS)
             if self._has_due.is_set():
                 time.sleep(MIN_INTERVAL_SECONDS)
 
