@@ -6,7 +6,6 @@ A terminal stops at Ctrl-S, a pipe when its reader hangs. The event loop, which 
 from __future__ import annotations
 
 import contextlib
-import io
 import logging
 import os
 import select
@@ -14,6 +13,8 @@ import sys
 import threading
 from collections.abc import Callable
 from typing import TextIO
+
+from a2a_tasks.telemetry.replaced_stream import ReplacedStream
 
 __all__ = ["PatientStream", "replace_standard_streams", "stderr", "stdout"]
 
@@ -25,12 +26,12 @@ MAX_WAITING = 1024 * 1024
 PATIENCE = 0.2
 
 
-class PatientStream(io.TextIOBase):
+class PatientStream(ReplacedStream):
     """A text stream that a thread of its own writes. Thread-safe; a forked process has a thread of its own."""
 
     def __init__(self, stream: TextIO) -> None:
         """Write to the descriptor of `stream`."""
-        self._stream = stream
+        super().__init__(stream)
         self._begin()
         os.register_at_fork(after_in_child=self._begin)
 
@@ -107,27 +108,9 @@ class PatientStream(io.TextIOBase):
             return False
         return True
 
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
     def isatty(self) -> bool:
         """Tell whether people read it."""
         return self._stream.isatty()
-
-    def fileno(self) -> int:
-        """Return the descriptor."""
-        return self._stream.fileno()
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the stream."""
-        return self._stream.encoding
-
-    @property
-    def buffer(self) -> io.BufferedIOBase:
-        """The bytes of the stream; those written there wait for the reader."""
-        return self._stream.buffer  # type: ignore[return-value]
 
 
 #: The standard error output, for the log.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import sys
 import threading
 from typing import Any, TextIO
 
 from a2a_tasks.conf import conf
+from a2a_tasks.telemetry.replaced_stream import ReplacedStream
 
 __all__ = ["PrintedLines", "log_printed_lines"]
 
@@ -24,12 +24,13 @@ class _Printed(threading.local):
     busy = False
 
 
-class PrintedLines(io.TextIOBase):
+class PrintedLines(ReplacedStream):
     """A text stream whose lines become entries of a logger. Thread-safe."""
 
     def __init__(self, stream: TextIO, name: str, level: int) -> None:
         """Replace `stream`, but keep its file descriptor; `name` is that of the logger."""
-        self._stream, self._logger, self._level = stream, logging.getLogger(name), level
+        super().__init__(stream)
+        self._logger, self._level = logging.getLogger(name), level
         self._printed = _Printed()
 
     def write(self, text: str) -> int:
@@ -51,29 +52,6 @@ class PrintedLines(io.TextIOBase):
     def flush(self) -> None:
         """Flush the replaced stream: it may have text from before."""
         self._stream.flush()
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def fileno(self) -> int:
-        """Return the descriptor of the replaced stream, for child processes."""
-        return self._stream.fileno()
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the replaced stream."""
-        return self._stream.encoding
-
-    @property
-    def errors(self) -> str | None:  # type: ignore[override]
-        """The handling of characters that the replaced stream cannot encode."""
-        return self._stream.errors
-
-    @property
-    def buffer(self) -> Any:
-        """The bytes of the replaced stream; those written there are not logged."""
-        return self._stream.buffer
 
 
 def log_printed_lines() -> None:

@@ -73,39 +73,35 @@ def read_only() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def without_rights() -> Iterator[None]:
+def as_role(*grants: str) -> Iterator[None]:
+    """New sessions have only these rights. Each grant ends with `to` or `from`; the name of the role follows."""
+    with session() as opened:
+        name = opened.info.dbname
+        opened.execute(f"create role {name}_limited")
+        for grant in grants:
+            opened.execute(f"{grant} {name}_limited")
+        opened.execute(f"alter database {name} set role = {name}_limited")
+        end_others(opened)
+        try:
+            yield
+        finally:
+            opened.execute(f"alter database {name} reset role")
+            end_others(opened)
+            opened.execute(f"drop owned by {name}_limited; drop role {name}_limited")
+
+
+def without_rights() -> contextlib.AbstractContextManager[None]:
     """New sessions may only read."""
-    with session() as opened:
-        name = opened.info.dbname
-        opened.execute(f"create role {name}_reader")
-        opened.execute(f"grant select on all tables in schema public to {name}_reader")
-        opened.execute(f"alter database {name} set role = {name}_reader")
-        end_others(opened)
-        try:
-            yield
-        finally:
-            opened.execute(f"alter database {name} reset role")
-            end_others(opened)
-            opened.execute(f"drop owned by {name}_reader; drop role {name}_reader")
+    return as_role("grant select on all tables in schema public to")
 
 
-@contextlib.contextmanager
-def without_the_audit_log() -> Iterator[None]:
+def without_the_audit_log() -> contextlib.AbstractContextManager[None]:
     """New sessions may write into every table but that of the audit log."""
-    with session() as opened:
-        name = opened.info.dbname
-        opened.execute(f"create role {name}_mute")
-        opened.execute(f"grant all on all tables in schema public to {name}_mute")
-        opened.execute(f"grant all on all sequences in schema public to {name}_mute")
-        opened.execute(f"revoke insert on a2a_tasks_auditentry from {name}_mute")
-        opened.execute(f"alter database {name} set role = {name}_mute")
-        end_others(opened)
-        try:
-            yield
-        finally:
-            opened.execute(f"alter database {name} reset role")
-            end_others(opened)
-            opened.execute(f"drop owned by {name}_mute; drop role {name}_mute")
+    return as_role(
+        "grant all on all tables in schema public to",
+        "grant all on all sequences in schema public to",
+        "revoke insert on a2a_tasks_auditentry from",
+    )
 
 
 def leave_no_room() -> None:
