@@ -330,7 +330,7 @@ class HostSettings(Constants, Compatibility):
     ENVIRONMENT_AGENTS: str = ""
     #: Maximum number of runs in one process, nine tenths of them for a single tenant; more wait in the table.
     RUN_SLOTS: int = 1200
-    #: Maximum number of runs in one process for one tenant (without tenants: for one caller). 0 = its fair share.
+    #: Maximum number of runs in one process for one tenant (without tenants: for one caller). 0 = nine tenths.
     RUN_SLOTS_PER_TENANT: int = 0
     #: Maximum number of unfinished runs of one tenant (without tenants: of one caller); at the limit its sends get 429.
     #: 0 = any number.
