@@ -218,9 +218,8 @@ class HostSettings(Constants, Compatibility):
     #: Base URL written into cards, e.g. `https://agents.example.com`, without `A2A_PREFIX`; empty = taken from the
     #: request.
     PUBLIC_URL: str = ""
-    #: Further doors of the host, separated by commas: `catalog`, the AI catalog of its agents at
-    #: `/.well-known/ai-catalog.json`; `mcp`, an MCP server with the agents as its tools at `/mcp`; `openai`, the agents
-    #: as models of OpenAI's API at `/v1`; `ag-ui`, the agents for front ends that speak AG-UI. Empty = none.
+    #: Further doors of the host, separated by commas: `catalog` (the AI catalog), `mcp`, `openai`, `ag-ui`. Empty =
+    #: none.
     DOORS: str = ""
     #: Seconds after which a client of MCP that takes handles of tasks gets one instead of the answer.
     MCP_HANDLE_SECONDS: float = 2.0
@@ -232,13 +231,12 @@ class HostSettings(Constants, Compatibility):
     AG_UI_ORIGINS: str = ""
     #: Headers, separated by commas, in which clients of OpenAI's API name the conversation.
     OPENAI_CONTEXT_HEADERS: str = "X-OpenWebUI-Chat-Id"
-    #: Beginnings of messages, separated by commas, that clients of OpenAI's API get an empty answer to, such as the
-    #: prompts for titles of a front end.
+    #: Beginnings of messages, separated by commas, that the door `openai` gives an empty answer, such as prompts for
+    #: titles.
     OPENAI_IGNORE: str = ""
-    #: Streams of OpenAI's API have the words of a failure also as text: some clients do not show errors.
+    #: Streams of the door `openai` have the words of a failure also as text: some clients do not show errors.
     OPENAI_TELL_FAILURES: bool = True
-    #: File (TOML) with the MCP servers that agents may call by `turn.mcp`, and the environment variables with their
-    #: credentials. Empty = none.
+    #: File (TOML) with the MCP servers that agents may call by `turn.mcp`. Empty = none.
     MCP_SERVERS: str = ""
     #: Path below which the host serves everything, such as `/a2a`; empty = the root. All processes need the same.
     PREFIX: str = ""
@@ -264,13 +262,12 @@ class HostSettings(Constants, Compatibility):
     JWT_ALGORITHMS: str = "RS256,PS256,ES256"
     #: The claim that names the caller's tenant; tokens without it are then refused. Empty = tokens name no tenant.
     JWT_TENANT_CLAIM: str = ""
-    #: Proxy for requests to the issuer: `http://user:password@host:port`; the proxy variables of the environment are
-    #: not used.
+    #: Proxy for requests to the issuer: `http://user:password@host:port`.
     JWT_PROXY: str = ""
     #: File of certificate authorities (PEM) for the issuer's server, in addition to the system's.
     JWT_CA_BUNDLE: str = ""
-    #: Addresses and networks of proxies, separated by commas, that verify client certificates (mutual TLS) and forward
-    #: them. Empty = no certificates.
+    #: Addresses and networks of proxies, separated by commas, that verify and forward client certificates. Empty =
+    #: none.
     MTLS_PEERS: str = ""
     #: The header in which proxies forward client certificates: as in RFC 9440, or PEM in percent-encoding.
     MTLS_HEADER: str = "Client-Cert"
@@ -281,7 +278,7 @@ class HostSettings(Constants, Compatibility):
     #: Tasks that a caller sees, for agents that do not set this themselves: its "own", or those of its whole "tenant".
     VISIBILITY: str = "own"
     #: Callers that may use an agent that does not set this itself: "open" = every admitted caller, "listed" = only
-    #: those with a grant (`manage.py grants`); for others the agent does not exist.
+    #: those with a grant (`manage.py grants`).
     GRANTS: str = "open"
     #: Maximum rate of requests of one caller (without credentials: of one address): "20/s", "600/m", "1000/h burst 50";
     #: without a burst, that many at once. Empty = no limit.
@@ -291,13 +288,13 @@ class HostSettings(Constants, Compatibility):
     #: Maximum rate of requests to one agent, by all callers together.
     RATE_PER_AGENT: str = ""
     #: Maximum rate of wrong credentials from one address; above it, only credentials that were verified recently are
-    #: accepted from there. Behind a proxy set `TRUSTED_PROXIES`.
+    #: accepted from there.
     RATE_WRONG_CREDENTIALS: str = "5/s burst 100"
     #: Port of gRPC: of `serve_grpc`, and of its process in the stack; 0 or empty = no gRPC. `make run` takes 50051
     #: unless it is set.
     GRPC_PORT: int = 0
-    #: URL of gRPC in cards, such as `https://agents.example.com`; empty = cards do not name gRPC. Google's ADK refuses
-    #: the card unless this has the origin of its other URLs. `host:port` is read as `https://host:port` (deprecated).
+    #: URL of gRPC in cards, such as `https://agents.example.com`; empty = cards do not name gRPC. `host:port` is read
+    #: as `https://host:port` (deprecated).
     GRPC_URL: str = ""
     #: File with the certificate chain of the gRPC server (PEM); empty = no TLS.
     GRPC_CERTIFICATE: str = ""
@@ -309,24 +306,23 @@ class HostSettings(Constants, Compatibility):
     #: Maximum number of gRPC connections from one address (IPv6: from one /64). 0 = any number: where all come through
     #: one proxy or a service mesh.
     GRPC_CONNECTIONS_PER_ADDRESS: int = 500
-    #: Name of this installation in the header of the console, such as `production`: red if it begins with `prod`, amber with
-    #: `stag`, else blue. Empty = none. It is not the environment of a worker.
+    #: Name of this installation in the header of the console, such as `production`: red if it begins with `prod`,
+    #: amber with `stag`, else blue. Empty = none.
     ENVIRONMENT_NAME: str = ""
     #: Processes that run agents: "local" (this web process), "celery" (workers) or "auto" (celery if there is a
     #: broker).
     RUNS: str = "auto"
     #: Queues that workers take from without `-Q`, separated by commas; empty = every queue that an agent names.
     QUEUES: str = ""
-    #: Name of the environment of a worker whose agents the other processes do not have, such as `crewai`; the worker
-    #: announces its agents to them. Empty = the worker has the host's own agents.
+    #: Name of the environment of a worker that announces its agents, such as `crewai`. Empty = the worker has the
+    #: host's own agents.
     ENVIRONMENT: str = ""
     #: Secret with which this environment signs its announcements, of at least 32 characters; empty = unsigned.
     ENVIRONMENT_KEY: str = ""
     #: Secrets of the environments whose agents are served: `crewai=secret,adk=secret`; empty = agents of every
     #: environment that can write to the database.
     ENVIRONMENT_KEYS: str = ""
-    #: The agents that each environment may announce: `crewai=writer editor,adk=*` (slugs, `*` = all). With
-    #: A2A_ENVIRONMENT_KEYS an environment that is not named here may announce none; without both, each may announce all.
+    #: The agents that each environment may announce: `crewai=writer editor,adk=*` (slugs, `*` = all).
     ENVIRONMENT_AGENTS: str = ""
     #: Maximum number of runs in one process, nine tenths of them for a single tenant; more wait in the table.
     RUN_SLOTS: int = 1200
@@ -373,17 +369,16 @@ class HostSettings(Constants, Compatibility):
     AUDIT_RETENTION_DAYS: float = 0.0
     #: Days for which reports of the usage of models are kept; 0 = for ever.
     USAGE_RETENTION_DAYS: float = 0.0
-    #: Prices of models, as JSON: {"gpt-4o*": {"input": 2.5, "output": 10, "cached": 1.25, "request": 0, "currency":
-    #: "USD"}}, per million tokens, and per request. A `*` stands for any characters. Models that are not named have
-    #: the prices of the package genai-prices, if it is installed (extra `prices`).
+    #: Prices of models, as JSON, per million tokens and per request: {"gpt-4o*": {"input": 2.5, "output": 10}}. Models
+    #: that are not named have the prices of the package genai-prices, if it is installed (extra `prices`).
     PRICES: str = ""
     #: Secrets that seal the audit log, of at least 32 characters, newest first, separated by commas; empty = made from
     #: `SECRET_KEY`.
     AUDIT_KEYS: str = ""
     #: Maximum size of a request body, and of a gRPC message, in bytes.
     MAX_BODY_BYTES: int = 4 * 1024 * 1024
-    #: Maximum number of bytes of answers in one process that clients have not read yet. No connection gets more of them
-    #: than is then left for others; one that would is closed, a gRPC call gets RESOURCE_EXHAUSTED. 0 = any number.
+    #: Maximum number of bytes of answers in one process that clients have not read yet. No connection gets more of
+    #: them than is left for others. 0 = any number.
     MAX_UNREAD_BYTES: int = 256 * 1024 * 1024
     #: Maximum size of all artifacts of a run, in bytes as they are stored, large files excluded; a larger output fails
     #: the task. 0 = any size.
@@ -413,19 +408,18 @@ class HostSettings(Constants, Compatibility):
     WEBHOOK_ALLOW_HTTP: bool = False
     #: Ports of webhooks, and ranges; ports of well-known services such as databases are excluded from ranges.
     WEBHOOK_PORTS: str = "80,443,1024-65535"
-    #: Proxy through which webhooks are sent, and which resolves their host names: `http://user:password@host:port`; the
-    #: proxy variables of the environment are not used.
+    #: Proxy through which webhooks are sent, and which resolves their host names: `http://user:password@host:port`.
     WEBHOOK_PROXY: str = ""
     #: File of certificate authorities (PEM) for webhooks, in addition to the system's.
     WEBHOOK_CA_BUNDLE: str = ""
     #: Addresses and networks, separated by commas, that may read `/metrics` without credentials. Others need the scope
-    #: `metrics`; for callers without it the page does not exist.
+    #: `metrics`.
     METRICS_PEERS: str = ""
     #: Address where a worker, a pusher or a gRPC process serves its own counters without authentication, `host:port`;
     #: empty = nowhere.
     METRICS_LISTEN: str = ""
     #: Send traces to the collector that the OTEL_EXPORTER_OTLP_* variables name, as OTLP over HTTP; needs the extra
-    #: `otel`. A project that configures OpenTelemetry itself needs no setting.
+    #: `otel`.
     TRACES: bool = False
     #: Traces contain messages, results and the names of callers; credentials in them are redacted as in log lines.
     TRACE_CONTENT: bool = False

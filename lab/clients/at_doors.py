@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lab.clients.known import join_equal
 from lab.clients.published import Client
 
 __all__ = ["AT_DOORS", "AtDoor", "table"]
@@ -142,4 +143,4 @@ AT_DOORS = [
 def table() -> str:
     """The table."""
     head = "| client | door | works | to set | cannot |\n| --- | --- | --- | --- | --- |"
-    return "\n".join((head, *(known.row for known in AT_DOORS)))
+    return "\n".join((head, *join_equal(known.row for known in AT_DOORS)))
