@@ -131,7 +131,7 @@ class PatientStream(ReplacedStream):
 #: The standard error output, for the log.
 stderr = PatientStream(sys.__stderr__ or sys.stderr)
 stdout = PatientStream(sys.__stdout__ or sys.stdout)
-# What was printed is out before Python ends, when the thread that writes does not run any more.
+# The thread that writes does not run any more while Python ends.
 for each in (stderr, stdout):
     atexit.register(each.flush)
 
