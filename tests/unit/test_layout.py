@@ -25,8 +25,6 @@ from tests.support.procfile import command_of
 
 OURS = ["migrate", "web", "grpc", "worker", "pusher", "beat"]
 LOCAL_OPTIONS = {"-A", "-l", "-n", "--pid", "--pidfile", "--schedule"}
-#: Pages beside the records of decisions.
-BESIDE_RECORDS = {"faults-found.md", "measured.md"}
 SECRETS = ["SECRET_KEY", "POSTGRES_PASSWORD"]
 
 
@@ -276,12 +274,9 @@ class TestDecisions:
 
     def test_the_index_names_every_record(self) -> None:
         index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
-        assert [page.name for page in self.pages() if f"({page.name})" not in index] == []
+        assert [page.name for page in self.records() if f"({page.name})" not in index] == []
 
     def records(self) -> list[Path]:
-        return [page for page in self.pages() if page.name not in BESIDE_RECORDS]
-
-    def pages(self) -> list[Path]:
         pages = (ROOT / "docs" / "decisions").glob("*.md")
         return sorted(page for page in pages if page.name != "README.md")
 
