@@ -90,7 +90,8 @@ class TaskLineSerializer(serializers.ModelSerializer[Task]):
         help_text="The binding of the task's first message: `JSONRPC`, `HTTP+JSON` or `GRPC`; of a door `mcp`, `openai` or `ag-ui`. Empty: an operator ran a task again.",
     )
     maker = serializers.CharField(
-        help_text="The principal that created the task, if that is not the owner."
+        source="created_by",
+        help_text="The principal that created the task, if that is not the owner.",
     )
     opening = serializers.SerializerMethodField(
         help_text="The beginning of the text of the first message, on one line."

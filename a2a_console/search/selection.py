@@ -54,7 +54,7 @@ class Selection:
     states: frozenset[TaskState] = frozenset()
     agent: str | None = None
     tenant: str | None = None
-    #: The owner or the maker of the task.
+    #: The owner of the task, or the principal that created it.
     owner: str | None = None
     #: The id of its context.
     context: str | None = None
@@ -119,9 +119,9 @@ class Selection:
                 yield Q(**{column: value})
         if self.states:
             yield Q(state__in=sorted(self.states))
-        # An empty owner stands for anonymous callers, but an empty maker has no meaning.
+        # An empty owner stands for anonymous callers, but an empty `created_by` has no meaning.
         if self.owner is not None:
-            yield Q(owner=self.owner) | Q(maker=self.owner) if self.owner else Q(owner="")
+            yield Q(owner=self.owner) | Q(created_by=self.owner) if self.owner else Q(owner="")
         yield from self._match_keys(rows)
         if self.took_more is not None:
             yield _match_begun_before(self.took_more)

@@ -196,7 +196,7 @@ async def _begin(
     key: IdempotencyKey | None = None,
 ) -> AcceptedSend:
     accepted = await accept(request, call, key)
-    run = accepted.assignment
+    run = accepted.claimed_run
     is_task = bool(request.message.task_id) or makes_task(request, call)
     conversation = AcceptedSend(accepted, is_task=is_task, pauses=pauses)
     try:
@@ -209,7 +209,7 @@ async def _begin(
     finally:
         # this process has claimed the run: it starts whatever happens to this request
         if run is not None:
-            dispatch.carry(run)
+            dispatch.start_run(run)
     return conversation
 
 

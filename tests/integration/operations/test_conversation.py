@@ -44,8 +44,8 @@ async def begun() -> tuple[AcceptedSend, Pen]:
     conversation.follower = await EventReader.open(
         accepted.task, after=accepted.number, until=conversation.ends
     )
-    assert accepted.assignment is not None
-    return conversation, Pen(accepted.assignment)
+    assert accepted.claimed_run is not None
+    return conversation, Pen(accepted.claimed_run)
 
 
 def speak(pen: Pen) -> None:
