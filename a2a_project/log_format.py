@@ -39,12 +39,13 @@ class RefusalFilter(logging.Filter):
 
 
 class UnsentFilter(logging.Filter):
-    """Logs that beat could not send a job as one line, without a traceback of 200: while the broker is away it tries on."""
+    """Logs that beat could not send a job as one line, without two stacks of 200: while the broker is away it tries on."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record if it is such a line, and keep it."""
-        if record.exc_info and record.exc_info[1]:
-            record.msg, record.args = str(record.exc_info[1]), ()
+        # by its name: processes without Celery log, too
+        if record.exc_info and getattr(record.exc_info[0], "__name__", "") == "SchedulingError":
+            record.msg, record.args = message_of(record).partition("\n")[0], ()
             record.exc_info = record.exc_text = None
         return True
 

@@ -124,9 +124,9 @@ class Deliverer:
         #: `PusherPresence.count` at the time when no webhook was active; until it changes, hints are ignored.
         self._idle_count: int | None = None
         #: Set once the table was read: this process is ready.
-        self.looked = asyncio.Event()
+        self.ready = asyncio.Event()
         self._stack = contextlib.ExitStack()
-        self._elsewhere = pubsub.Subscriber(self._on_hint, everything=True)
+        self._subscriber = pubsub.Subscriber(self._on_hint, everything=True)
         self._main: asyncio.Task[None] | None = None
         self._draining = False
         self.worker = process.name()
@@ -139,7 +139,7 @@ class Deliverer:
     def start(self) -> None:
         """Begin to receive hints, read the table and send."""
         self._stack.enter_context(pubsub.listen(self._on_hint, pubsub.Committed))
-        self._elsewhere.start()
+        self._subscriber.start()
         self._main = asyncio.create_task(self._for_ever())
 
     # --- finding due webhooks ---------------------------------------------------------------
@@ -166,7 +166,7 @@ class Deliverer:
         while not self._draining:
             try:
                 await self._round()
-                self.looked.set()
+                self.ready.set()
             except Overloaded as fault:  # the database is away: try again
                 _blind.warning(fault.__cause__ or fault)
                 self._sweeps_at = self._loop.time() + float(conf.POLL_SECONDS)
@@ -389,7 +389,7 @@ class Deliverer:
                 await run_in_thread(claims.give_back, claimed)
         finally:
             self._stack.close()
-            await self._elsewhere.close()
+            await self._subscriber.close()
             await self._sender.close()
 
 
@@ -449,7 +449,7 @@ async def begin(*, alone: bool = False) -> asyncio.Event:
         found.start()
         process_lifetime.on_drain(found.stop_claiming)
         process_lifetime.on_stop(functools.partial(_drain, found))
-    return found.looked
+    return found.ready
 
 
 async def _drain(deliverer: Deliverer) -> None:

@@ -168,28 +168,18 @@ DECLARED = (
 )
 
 
-class AgentPagination(ItemsPagination):
-    """All agents."""
-
-    schema_name = "Agents"
-    description = "All agents of this host, by slug."
-
-
 class AgentViewSet(HostViewSet[Any]):
     """Agents."""
 
     serializer_class = AgentSerializer
-    pagination_class = AgentPagination
+    request_serializer_class = SwitchingSerializer
+    pagination_class = ItemsPagination
     lookup_url_kwarg = "slug"
     lookup_value_converter = "slug"
 
     def get_required_right(self) -> RequiredRight:
         """Return the right to view agents, or to switch them."""
         return TO_SWITCH if self.action == "partial_update" else TO_VIEW
-
-    def get_request_serializer_class(self) -> type[serializers.Serializer[Any]] | None:
-        """Return the serializer of the settings for a change of them."""
-        return SwitchingSerializer if self.action == "partial_update" else None
 
     def list(self, request: Request) -> Response:
         """List the agents of this host, including those that are off."""

@@ -111,7 +111,7 @@ class BudgetViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Budget]):
 
     queryset = Budget.objects.all()
     serializer_class = BudgetSerializer
-    query_serializer_class = PageQuerySerializer
+    list_query_serializer_class = PageQuerySerializer
     required_right = RequiredRight.to_view("a2a_tasks.budget")
 
     def get_queryset(self) -> QuerySet[Budget]:
@@ -130,7 +130,7 @@ class BudgetUseViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[BudgetUse
 
     queryset = BudgetUse.objects.select_related("budget")
     serializer_class = BudgetUseSerializer
-    query_serializer_class = BudgetUseQuerySerializer
+    list_query_serializer_class = BudgetUseQuerySerializer
     filter_lookups = {"budget": "budget"}
     required_right = RequiredRight.to_view("a2a_tasks.budgetuse")
 

@@ -39,7 +39,6 @@ from a2a_tasks.store import audit
 
 __all__ = ["TaskBulkViewSet"]
 
-SALT = "many"
 EXPORT = OpenApiResponse(
     OpenApiTypes.STR,
     "All selected tasks, newest first, one per line, streamed: JSON objects, or CSV (RFC 4180) with a heading.",
@@ -62,7 +61,7 @@ class TaskChoiceSerializer(TaskFilterSerializer):
     dry_run = serializers.BooleanField(
         required=False, default=False, help_text="True: only report the effect."
     )
-    cursor = CursorField(SALT)
+    cursor = CursorField()
 
 
 class TaskAgainChoiceSerializer(TaskChoiceSerializer, RunAgainBodySerializer):
@@ -252,7 +251,7 @@ class TaskBulkViewSet(TaskRowsViewSet):
             "keys": plan.keys,
             "others": plan.others,
             "missing": named - len(plan.keys) - plan.others if named else 0,
-            "next": sign_cursor(SALT, plan.keys[-1]) if plan.more else None,
+            "next": sign_cursor(self.request, plan.keys[-1] if plan.more else None),
         }
 
     def _find_planned(self, plan: Plan) -> list[int]:

@@ -85,6 +85,6 @@ class ContextViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Context]):
     serializer_class = ContextLineSerializer
     detail_serializer_class = ContextSerializer
     required_right = RequiredRight.to_view("a2a_tasks.context", of_agents=True)
-    query_serializer_class = ContextQuerySerializer
+    list_query_serializer_class = ContextQuerySerializer
     filter_lookups = {"id": "public_id", "agent": "agent", "tenant": "tenant", "owner": "owner"}
     indexed_parameters = frozenset({"id"})

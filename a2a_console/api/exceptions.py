@@ -6,9 +6,9 @@ No answer contains messages of Python, Django or the database.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.http import Http404
 from rest_framework import exceptions, serializers
@@ -21,6 +21,7 @@ from a2a_tasks.store.db import is_away
 
 __all__ = [
     "MEDIA_TYPE",
+    "PROBLEMS",
     "Conflict",
     "Forgery",
     "InvalidQuery",
@@ -31,9 +32,7 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
-_outage = ThrottledLogger(
-    logger, "a request of the management API was turned away, the database is away"
-)
+_outage = ThrottledLogger(logger, "the management API refused a request, the database is away")
 
 
 class Conflict(exceptions.APIException):
@@ -55,6 +54,26 @@ class Forgery(errors.Forbidden):
     """A change that another site may have made a browser send: no CSRF token, or the browser says so."""
 
 
+#: The problems by the status of the answer: the code, and a text for everybody.
+PROBLEMS = {
+    400: ("invalid", "The request is wrong; `errors` names what."),
+    401: ("unauthenticated", "No credentials, or wrong ones; `WWW-Authenticate` has the schemes."),
+    403: ("missing_permission", "The named scope or permission, or the CSRF token, is missing."),
+    404: ("not_found", "Not found, or not visible to this operator."),
+    405: ("method_not_allowed", "This cannot be done here."),
+    409: ("conflict", "It is not in a state in which this can be done."),
+    413: ("too_large", "The body is too large."),
+    415: ("unsupported_media_type", "The body is not `application/json`."),
+    429: ("too_many_requests", "There were too many requests."),
+    500: ("internal", "Internal error. The log of the host has it."),
+    503: ("unavailable", "The database is away, or busy; `Retry-After` says when to retry."),
+}
+#: The statuses of exceptions whose own texts are not for clients.
+VEILED = {400, 404, 500, 503}
+#: Exceptions with a code of their own.
+CODES: dict[type[Exception], str] = {errors.InsufficientScope: "missing_scope", Forgery: "csrf"}
+
+
 class MistakeSerializer(serializers.Serializer[Any]):
     """One fault of the request."""
 
@@ -69,10 +88,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
     type = serializers.CharField(help_text="`about:blank`; see `code`.")
     title = serializers.CharField(help_text="The phrase of the HTTP status.")
     status = serializers.IntegerField()
-    code = serializers.CharField(
-        help_text="`invalid`, `unauthenticated`, `missing_scope`, `missing_permission`, `csrf`, `not_found`, "
-        "`method_not_allowed`, `conflict`, `too_large`, `unsupported_media_type`, `too_many_requests`, `unavailable`, `internal`."
-    )
+    code = serializers.ChoiceField([*(code for code, _ in PROBLEMS.values()), *CODES.values()])
     detail = serializers.CharField(help_text="Description of the error for people.")
     errors = MistakeSerializer(many=True, required=False)  # type: ignore[assignment] # DRF takes fields off the class
     scope = serializers.CharField(required=False, help_text="The missing scopes of a caller.")
@@ -81,73 +97,41 @@ class ProblemSerializer(serializers.Serializer[Any]):
     )
 
 
-class _Answer(NamedTuple):
-    status: int
-    code: str
-    #: Empty = the text of the exception, which is written for clients.
-    detail: str = ""
-
-
-UNAVAILABLE = _Answer(503, "unavailable", "The host cannot do this now")
-#: Kinds of exceptions with their answers; the first match counts.
-ANSWERS: list[tuple[tuple[type[BaseException], ...], _Answer]] = [
-    (
-        (
-            exceptions.ValidationError,
-            errors.InvalidParams,
-            errors.ParseError,
-            errors.ContentTypeNotSupported,
-        ),
-        _Answer(400, "invalid", "The request is wrong"),
-    ),
-    ((errors.Unauthenticated,), _Answer(401, "unauthenticated")),
-    ((errors.InsufficientScope,), _Answer(403, "missing_scope")),
-    ((MissingPermission,), _Answer(403, "missing_permission")),
-    ((exceptions.PermissionDenied,), _Answer(403, "missing_permission", "This is not allowed")),
-    ((Forgery,), _Answer(403, "csrf")),
-    (
-        (Http404, exceptions.NotFound, errors.TaskNotFound),
-        _Answer(404, "not_found", "There is nothing here"),
-    ),
-    (
-        (exceptions.MethodNotAllowed,),
-        _Answer(405, "method_not_allowed", "This cannot be done here"),
-    ),
-    ((Conflict, errors.TaskNotCancelable, errors.UnsupportedOperation), _Answer(409, "conflict")),
-    ((errors.TooLarge,), _Answer(413, "too_large")),
-    (
-        (exceptions.UnsupportedMediaType,),
-        _Answer(415, "unsupported_media_type", "The body must be application/json"),
-    ),
-    ((errors.RateLimited,), _Answer(429, "too_many_requests")),
-    ((errors.Overloaded,), UNAVAILABLE),
-]
-INTERNAL = _Answer(500, "internal", "Internal error. The log of the host has it")
-
-
 def exception_handler(fault: Exception, context: Mapping[str, Any]) -> Response:
     """Return the answer to any exception of a view (DRF's `EXCEPTION_HANDLER`)."""
-    otherwise = UNAVAILABLE if is_away(fault) else INTERNAL
-    answer = next((answer for kinds, answer in ANSWERS if isinstance(fault, kinds)), otherwise)
-    if answer is INTERNAL:
+    status = _find_status(fault)
+    code, text = PROBLEMS[status]
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         logger.error("the management API failed", exc_info=fault)
     elif is_away(fault):
         _outage.warning(fault)
     body: dict[str, Any] = {
         "type": "about:blank",
-        "title": HTTPStatus(answer.status).phrase,
-        "status": answer.status,
-        "code": answer.code,
-        "detail": answer.detail or str(fault),
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "code": CODES.get(type(fault), code),
+        "detail": text if status in VEILED else str(fault),
     }
-    if answer.code == "invalid":
+    if status == HTTPStatus.BAD_REQUEST:
         mistakes = _list_mistakes(fault)
         body["errors"] = [{"where": w, "name": n, "detail": text} for w, n, text in mistakes]
-    if isinstance(fault, errors.InsufficientScope):
-        body["scope"] = fault.metadata["scope"]
-    if isinstance(fault, MissingPermission):
-        body["permission"] = fault.metadata["permission"]
-    return Response(body, answer.status, headers=_make_headers(fault), content_type=MEDIA_TYPE)
+    if isinstance(fault, errors.Forbidden):
+        body |= fault.metadata
+    return Response(body, status, headers=_make_headers(fault), content_type=MEDIA_TYPE)
+
+
+def _find_status(fault: Exception) -> int:
+    """Return the status of DRF's exception or of the protocol's error, if the API answers it; else 503 or 500."""
+    match fault:
+        case errors.TaskNotCancelable() | errors.UnsupportedOperation():
+            return Conflict.status_code
+        case errors.A2AError() if fault.http_status in PROBLEMS:
+            return fault.http_status
+        case exceptions.APIException() if fault.status_code in PROBLEMS:
+            return fault.status_code
+        case Http404():
+            return exceptions.NotFound.status_code
+    return 503 if is_away(fault) else 500
 
 
 def _make_headers(fault: Exception) -> dict[str, str]:
@@ -164,7 +148,7 @@ def _list_mistakes(fault: Exception) -> list[tuple[str, str, str]]:
     match fault:
         case exceptions.ValidationError():
             where = "query" if isinstance(fault, InvalidQuery) else "body"
-            return [(where, name, text) for name, text in _flatten(fault.detail)]
+            return [(where, ".".join(path), text) for path, text in _flatten(fault.detail)]
         case errors.InvalidParams():
             return [("body", name, text) for name, text in fault.violations]
         case errors.ParseError():
@@ -172,15 +156,16 @@ def _list_mistakes(fault: Exception) -> list[tuple[str, str, str]]:
     return [("body", "", str(fault))]
 
 
-def _flatten(detail: Any, path: str = "") -> list[tuple[str, str]]:
-    """Return DRF's tree of errors as a list of (path, text)."""
-    if isinstance(detail, str):
-        return [(path, str(detail))]
-    if isinstance(detail, Mapping):
-        below = [("" if name == "non_field_errors" else name, one) for name, one in detail.items()]
-    else:  # texts about one value, or a tree for each item of a list
-        below = [("" if isinstance(one, str) else n, one) for n, one in enumerate(detail)]
-    mistakes = []
-    for name, one in below:
-        mistakes += _flatten(one, ".".join(str(part) for part in (path, name) if part != ""))
-    return mistakes
+def _flatten(detail: Any, *path: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield DRF's tree of errors as pairs of a path and a text."""
+    match detail:
+        case str():
+            yield path, str(detail)
+        case Mapping():
+            for name, below in detail.items():
+                named = () if name == "non_field_errors" else (str(name),)
+                yield from _flatten(below, *path, *named)
+        case _:  # texts about one value, or a tree for each item of a list
+            for number, below in enumerate(detail):
+                named = () if isinstance(below, str) else (str(number),)
+                yield from _flatten(below, *path, *named)

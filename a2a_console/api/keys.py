@@ -142,7 +142,7 @@ class KeyViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[ApiKey]):
 
     queryset = ApiKey.objects.all()
     serializer_class = KeyLineSerializer
-    query_serializer_class = PageQuerySerializer
+    list_query_serializer_class = PageQuerySerializer
     lookup_field = lookup_url_kwarg = "prefix"
     lookup_value_converter = "slug"
     required_right = RequiredRight.to_view("a2a_tasks.apikey")

@@ -8,25 +8,24 @@ than requested, or none, and still have a `next`.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.core import signing
-from django.db.models import QuerySet
+from django.core.validators import MaxValueValidator, MinValueValidator
 from rest_framework import ISO_8601, serializers
 from rest_framework.fields import empty
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from a2a_console.api.exceptions import InvalidQuery
-from a2a_console.search.key_ranges import SLACK, split
+from a2a_console.search.key_ranges import find_next, find_span
 
 __all__ = [
     "MAX_KEY",
     "MOMENT",
     "CreatedQuerySerializer",
     "CursorField",
+    "CursorPagination",
     "ItemsPagination",
     "KeyPagination",
     "MomentField",
@@ -34,7 +33,6 @@ __all__ = [
     "NumberQuerySerializer",
     "PageQuerySerializer",
     "moment_field",
-    "read_cursor",
     "sign_cursor",
 ]
 
@@ -43,18 +41,10 @@ WINDOW = 100_000
 #: The number of rows of a page: default and maximum.
 SIZE, MAX_SIZE = 50, 200
 #: The bounds of a moment, between which the database can store it and compute with it.
-FIRST, LAST = (
-    datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC),
-    datetime.datetime(9000, 1, 1, tzinfo=datetime.UTC),
-)
+FIRST, LAST = (datetime.datetime(year, 1, 1, tzinfo=datetime.UTC) for year in (1970, 9000))
 #: The largest primary key.
 MAX_KEY = 2**63 - 1
 MOMENT = "RFC 3339; UTC if it names no offset."
-
-
-def _check_bounds(moment: datetime.datetime) -> None:
-    if not FIRST <= moment <= LAST:
-        raise serializers.ValidationError("Must be between 1970 and 9000.")
 
 
 class MomentField(serializers.DateTimeField):
@@ -66,12 +56,8 @@ class MomentField(serializers.DateTimeField):
 
 def moment_field(text: str, **options: Any) -> serializers.DateTimeField:
     """Return the field of a moment in a request."""
-    given: dict[str, Any] = {
-        "required": False,
-        "help_text": f"{text} {MOMENT}",
-        "validators": [_check_bounds],
-    }
-    return MomentField(**(given | options))
+    bounds = [MinValueValidator(FIRST), MaxValueValidator(LAST), *options.pop("validators", ())]
+    return MomentField(required=False, help_text=f"{text} {MOMENT}", validators=bounds, **options)
 
 
 def agent_field() -> serializers.CharField:
@@ -94,44 +80,43 @@ def key_field() -> serializers.IntegerField:
     return serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
 
 
-def sign_cursor(salt: str, place: Any) -> str:
-    """Return a cursor for a place in the lists of this salt. The place has to be JSON."""
-    return signing.Signer(salt=f"a2a.api/{salt}").sign_object(place)
+def _make_signer(request: Request) -> signing.Signer:
+    """Return the signer of the cursors of one list, or of one bulk request: of one path."""
+    return signing.Signer(salt=f"a2a.api{request.path}")
 
 
-def read_cursor(salt: str, cursor: str) -> Any:
-    """Return the place. Raises ValueError for a cursor that is not of such a list."""
-    try:
-        return signing.Signer(salt=f"a2a.api/{salt}").unsign_object(cursor)
-    except (signing.BadSignature, TypeError):
-        raise ValueError("no cursor of such a list") from None
+def sign_cursor(request: Request, place: Any) -> str | None:
+    """Return the cursor for a place, which has to be JSON; None if the place is None."""
+    return None if place is None else _make_signer(request).sign_object(place)
 
 
 class CursorField(serializers.CharField):
-    """The key at which a bulk request continues, signed by the answer before."""
+    """The place at which a list or a bulk request continues, signed by the answer before."""
 
-    def __init__(self, salt: str) -> None:
+    def __init__(self) -> None:
         super().__init__(required=False, max_length=200, help_text="`next` of the previous answer.")
-        self._salt = salt
 
-    def run_validation(self, data: Any = empty) -> int:
-        """Return the key."""
+    def run_validation(self, data: Any = empty) -> Any:
+        """Return the place."""
+        text = super().run_validation(data)
         try:
-            return int(read_cursor(self._salt, super().run_validation(data)))
-        except (ValueError, TypeError):
-            text = "This is not a cursor of such a request."
-            raise serializers.ValidationError(text) from None
+            return _make_signer(self.context["request"]).unsign_object(text)
+        except (signing.BadSignature, TypeError):
+            raise serializers.ValidationError("This is not a cursor of this path.") from None
 
 
-class PageQuerySerializer(serializers.Serializer[Any]):
-    """The parameters of every list."""
+class SizeQuerySerializer(serializers.Serializer[Any]):
+    """The number of rows of a page."""
 
-    cursor = serializers.CharField(
-        required=False, max_length=200, help_text="`next` of the previous page."
-    )
     size = serializers.IntegerField(
         required=False, default=SIZE, min_value=1, max_value=MAX_SIZE, help_text="Rows per page."
     )
+
+
+class PageQuerySerializer(SizeQuerySerializer):
+    """The parameters of every list."""
+
+    cursor = CursorField()
 
 
 class CreatedQuerySerializer(PageQuerySerializer):
@@ -141,7 +126,7 @@ class CreatedQuerySerializer(PageQuerySerializer):
     created_before = moment_field("Created before this time.")
 
 
-class NumberQuerySerializer(serializers.Serializer[Any]):
+class NumberQuerySerializer(SizeQuerySerializer):
     """A page of rows that are numbered within their parent."""
 
     after = serializers.IntegerField(
@@ -151,17 +136,11 @@ class NumberQuerySerializer(serializers.Serializer[Any]):
         max_value=2**31 - 1,
         help_text="Only rows with a greater number.",
     )
-    size = serializers.IntegerField(
-        required=False, default=SIZE, min_value=1, max_value=MAX_SIZE, help_text="Rows per page."
-    )
 
 
 class ItemsPagination(BasePagination):
     """All items in one answer: `{"items": [...]}`."""
 
-    #: The name of the OpenAPI component; empty = derived, such as `TaskPage` from `TaskLine`.
-    schema_name: ClassVar[str] = ""
-    description: ClassVar[str] = ""
     #: The schema of `next`; None = there is no `next`.
     next_schema: ClassVar[dict[str, Any] | None] = None
     next: Any = None
@@ -178,14 +157,12 @@ class ItemsPagination(BasePagination):
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of the answer."""
         following = {} if self.next_schema is None else {"next": self.next_schema}
-        properties = {"items": schema, **following}
-        return {"type": "object", "description": self.description, "properties": properties}
+        return {"type": "object", "properties": {"items": schema, **following}}
 
 
-class KeyPagination(ItemsPagination):
-    """Pages along the primary key; `next` is the cursor of the next page, null at the end."""
+class CursorPagination(ItemsPagination):
+    """The base of pages that begin at a signed place; `next` is the cursor of the next page, null at the end."""
 
-    description = "A page, newest first."
     next_schema = {
         "type": ["string", "null"],
         "description": "`cursor` of the next page; null at the end. A page may hold fewer rows than asked for, and still "
@@ -193,45 +170,42 @@ class KeyPagination(ItemsPagination):
     }
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """Return a page of the rows. Raises InvalidQuery for a cursor that is not of such a list."""
-        query = view.validated_query
-        indexed = view.indexed or not view.indexed_parameters.isdisjoint(query)
-        return self.paginate(queryset, query, indexed=indexed)
-
-    def paginate(
-        self, rows: QuerySet[Any], query: Mapping[str, Any], *, indexed: bool
-    ) -> list[Any]:
         """Return a page of the rows, and set `next`."""
-        salt = rows.model._meta.label_lower  # noqa: SLF001 - Django's documented name
-        table = rows.model._default_manager.all()  # noqa: SLF001 - as above
-        low, high = _find_span(table, query)
-        if query.get("cursor"):
-            high = min(high, self.read_place(salt, query) - 1)
-        floor = low if indexed else max(low, high - WINDOW)
-        span = {"gte": query.get("created_after"), "lt": query.get("created_before")}
-        created = {f"created_at__{lookup}": moment for lookup, moment in span.items() if moment}
-        found = rows.filter(**created, pk__gt=floor, pk__lte=high).order_by("-pk")
-        items = list(found[: query["size"] + 1])
-        if len(items) > query["size"]:
-            items = items[: query["size"]]
-            self.next = sign_cursor(salt, items[-1].pk)
-            return items
-        # Retention may have left a large gap: the next page begins at the next row.
-        older = table.filter(pk__gt=low, pk__lte=floor).order_by("-pk").values_list("pk", flat=True)
-        following = older.first() if floor > low else None
-        self.next = None if following is None else sign_cursor(salt, following + 1)
+        items, following = self.find_page(queryset, view)
+        self.next = sign_cursor(request, following)
         return items
 
-    def read_place(self, salt: str, query: Mapping[str, Any]) -> int:
-        """Return the key in the cursor of the query. Raises InvalidQuery."""
-        try:
-            return int(read_cursor(salt, query["cursor"]))
-        except (ValueError, TypeError):
-            raise InvalidQuery({"cursor": "This is not a cursor of this list."}) from None
+    def find_page(self, rows: Any, view: Any) -> tuple[list[Any], Any]:
+        """Return the rows of the page that the query names, and the place of the next page; None = the end."""
+        raise NotImplementedError
+
+
+class KeyPagination(CursorPagination):
+    """Pages along the primary key, newest first."""
+
+    def find_page(self, rows: Any, view: Any) -> tuple[list[Any], Any]:
+        """Return the rows before the key in the query, and the key before which the next page begins."""
+        query, table = view.validated_query, rows.model._default_manager.all()  # noqa: SLF001 - Django's documented name
+        after, before, size = query.get("created_after"), query.get("created_before"), query["size"]
+        low, high = find_span(table, after, before)
+        high = min(high, query.get("cursor", high + 1) - 1)
+        indexed = view.indexed or not view.indexed_parameters.isdisjoint(query)
+        floor = low if indexed else max(low, high - WINDOW)
+        span = {"created_at__gte": after, "created_at__lt": before}
+        created = {lookup: moment for lookup, moment in span.items() if moment}
+        found = rows.filter(**created, pk__gt=floor, pk__lte=high).order_by("-pk")
+        items = list(found[: size + 1])
+        following = items[size - 1].pk if len(items) > size else find_next(table, low, floor)
+        return items[:size], following
 
 
 class NumberPagination(ItemsPagination):
     """Pages of rows that are numbered within their parent, in order; `next` is the number to continue after."""
+
+    next_schema = {
+        "type": ["integer", "null"],
+        "description": "`after` of the next page; null if there are no more now.",
+    }
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """Return the first rows after the number in the query, and set `next` if there are more."""
@@ -239,14 +213,3 @@ class NumberPagination(ItemsPagination):
         found = list(queryset.filter(number__gt=after).order_by("number")[: size + 1])
         self.next = found[size - 1].number if len(found) > size else None
         return found[:size]
-
-
-def _find_span(table: QuerySet[Any], query: Mapping[str, Any]) -> tuple[int, int]:
-    """Return two keys: rows created in the span of the query have keys after the first and up to the second."""
-    low, high = 0, table.order_by("-pk").values_list("pk", flat=True).first() or 0
-    if after := query.get("created_after"):
-        low, _ = split(table, after - SLACK)
-    if before := query.get("created_before"):
-        _, last = split(table, before + SLACK)
-        high = min(high, last)
-    return low, high

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import IO, Any
 
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import JSONRenderer
-from rest_framework.request import Request
 
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import jsontext
 from a2a_tasks.protocol.errors import TooLarge
 
-__all__ = ["HostJSONParser", "HostJSONRenderer", "IgnoreAccept"]
+__all__ = ["HostJSONParser", "HostJSONRenderer"]
 
 #: The largest body in bytes: room for a thousand ids.
 MAX_BYTES = 256 * 1024
@@ -42,18 +40,3 @@ class HostJSONRenderer(JSONRenderer):
     """JSON in ASCII: half a surrogate pair from an agent can be written only as an escape."""
 
     ensure_ascii = compact = strict = True
-
-
-class IgnoreAccept(DefaultContentNegotiation):
-    """A content negotiation that always answers JSON, whatever `Accept` says: a refusal would help no client."""
-
-    def select_parser(self, request: Request, parsers: Any) -> Any:
-        """Return the parser of exactly the body's media type; DRF would accept `*/*` as any."""
-        media_type = (request.content_type or "").partition(";")[0].strip().lower()
-        return next((parser for parser in parsers if parser.media_type == media_type), None)
-
-    def select_renderer(
-        self, request: Request, renderers: Any, format_suffix: str | None = None
-    ) -> tuple[Any, str]:
-        """Return the first renderer."""
-        return renderers[0], renderers[0].media_type

@@ -116,17 +116,6 @@ class LoggedSerializer(serializers.ModelSerializer[RunLine]):
         return logging.getLevelName(line.level)
 
 
-class RunLogPagination(NumberPagination):
-    """Pages of a run's log."""
-
-    schema_name = "Lines"
-    description = "Lines in their order."
-    next_schema = {
-        "type": ["integer", "null"],
-        "description": "`after` of what follows; null at the end.",
-    }
-
-
 def select_runs() -> QuerySet[Run]:
     """Return all runs without long columns and credentials."""
     return without_long_columns(Run.objects.all())
@@ -146,7 +135,7 @@ class RunViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Run]):
     detail_serializer_class = RunSerializer
     required_right = TO_VIEW_RUNS
     visible_by = "task__"
-    query_serializer_class = RunQuerySerializer
+    list_query_serializer_class = RunQuerySerializer
     filter_lookups = {
         "status": "status__in",
         "agent": "task__agent",
@@ -169,7 +158,7 @@ class RunViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Run]):
         detail=True,
         serializer_class=LoggedSerializer,
         query_serializer_class=NumberQuerySerializer,
-        pagination_class=RunLogPagination,
+        pagination_class=NumberPagination,
     )
     def lines(self, request: Request, key: int) -> Response:
         """List the log lines of a run, in order. Operators of a tenant get none: they reveal the host's internals."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -9,17 +10,16 @@ from django.conf import settings
 from drf_spectacular import utils
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.settings import SPECTACULAR_DEFAULTS, spectacular_settings
+from drf_spectacular.utils import Direction, OpenApiParameter, OpenApiResponse
 
-from a2a_console.api.exceptions import MEDIA_TYPE, ProblemSerializer
+from a2a_console.api.exceptions import MEDIA_TYPE, PROBLEMS, ProblemSerializer
 from a2a_console.api.operators import RequiredRight
 from a2a_tasks.agents.security import API_KEY, BASIC, BEARER, MUTUAL_TLS, list_accepted
 from a2a_tasks.conf import conf
 
 __all__ = [
     "DESCRIPTION",
-    "PROBLEMS",
     "HostAuthenticationScheme",
     "HostSchema",
     "extend_schema",
@@ -44,24 +44,10 @@ DESCRIPTION = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "COMPONENT_SPLIT_REQUEST": True,
 }
-#: Components with optional members.
-LOOSE = {"Problem"}
-#: Errors of routes: of any route, of a route of one object, of a change, of a change of one object.
-ALWAYS = {
-    400: "The request is wrong; `errors` names what.",
-    401: "No credentials, or wrong ones; `WWW-Authenticate` lists the accepted schemes.",
-    403: "The scope, or the permission, is missing, and named; or the CSRF token of a session.",
-    500: "Internal error.",
-    503: "The database is away, or busy; `Retry-After` says when to retry.",
-}
-OF_ONE = {404: "Not found, or not visible to this operator."}
-OF_CHANGES = {413: "The body is too large.", 415: "The body is not `application/json`."}
-OF_CHANGES_OF_ONE = {409: "It is not in a state in which this can be done."}
-PROBLEMS = ALWAYS | OF_ONE | OF_CHANGES | OF_CHANGES_OF_ONE
-HEADERS = {
-    401: {"WWW-Authenticate": {"schema": {"type": "string"}}},
-    503: {"Retry-After": {"schema": {"type": "integer"}}},
-}
+HEADERS = [
+    OpenApiParameter("WWW-Authenticate", str, OpenApiParameter.HEADER, response=[401]),
+    OpenApiParameter("Retry-After", int, OpenApiParameter.HEADER, response=[503]),
+]
 
 
 class HostSchema(AutoSchema):
@@ -82,53 +68,35 @@ class HostSchema(AutoSchema):
 
     def get_override_parameters(self) -> list[Any]:
         """Return the serializer of the query."""
-        serializer_class = self.view.get_query_serializer_class()
-        return [serializer_class] if serializer_class else []
+        query = self.view.get_query_serializer_class()
+        return [query, *HEADERS] if query else HEADERS
 
     def get_request_serializer(self) -> Any:
         """Return the serializer of the body."""
         return self.view.get_request_serializer_class()
 
-    def get_paginated_name(self, serializer_name: str) -> str:
-        """Return the name from the pagination, or `TaskPage` for pages of `TaskLine`."""
-        name: str = self.view.pagination_class.schema_name
-        return name or serializer_name.removesuffix("Line") + "Page"
-
     def get_operation(self, *args: Any) -> dict[str, Any] | None:
-        """Add the summary, the required right and the errors."""
+        """Add the summary and the required right."""
         operation: dict[str, Any] | None = super().get_operation(*args)
         if operation is None:
             return None
         text = operation["description"]
         operation["summary"] = text.partition("\n")[0].rstrip(".")
         operation["description"] = f"{text}\n\n{_describe(self.view.get_required_right())}"
-        responses = operation["responses"]
-        for answer in responses.values():
-            answer["description"] = answer["description"] or self._describe_component(answer)
-        problem = self.resolve_serializer(ProblemSerializer, "response").ref
-        for status, about in self._list_problems().items():
-            responses[str(status)] = {
-                "content": {MEDIA_TYPE: {"schema": problem}},
-                "description": about,
-                **({"headers": HEADERS[status]} if status in HEADERS else {}),
-            }
         return operation
 
-    def _list_problems(self) -> dict[int, str]:
+    def _get_response_bodies(self, direction: Direction = "response") -> dict[str, Any]:
+        """Add the errors, also to answers that a view describes by itself."""
         of_one, is_change = "{" in self.path, self.method != "GET"
-        return {
-            **ALWAYS,
-            **(OF_ONE if of_one else {}),
-            **(OF_CHANGES if is_change else {}),
-            **(OF_CHANGES_OF_ONE if of_one and self.method == "POST" else {}),
-        }
-
-    def _describe_component(self, answer: dict[str, Any]) -> str:
-        """Return the first line of the description of the answer's component."""
-        (media,) = answer["content"].values()
-        name = media["schema"]["$ref"].rpartition("/")[2]
-        component = self.registry[name, ResolvedComponent.SCHEMA]
-        return str(component.schema["description"]).partition("\n")[0]
+        statuses = [400, 401, 403, *([404] if of_one else []), 500, 503]
+        statuses += [413, 415] if is_change else []
+        statuses += [409] if of_one and self.method == "POST" else []
+        responses: dict[str, Any] = super()._get_response_bodies(direction)
+        for status in statuses:
+            answer = OpenApiResponse(ProblemSerializer, PROBLEMS[status][1])
+            found: Any = self._get_response_for_code(answer, str(status), [MEDIA_TYPE])  # type: ignore[no-untyped-call]
+            responses[str(status)] = found
+        return responses
 
 
 def extend_schema(**options: Any) -> Callable[[_F], _F]:
@@ -178,16 +146,11 @@ def require_all_members(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     for name, component in result["components"]["schemas"].items():
         if name.endswith("Request"):
             component["additionalProperties"] = False
-        elif name not in LOOSE:
+        elif name != "Problem":
             component["required"] = sorted(component["properties"])
-    _remove_marks(result)
-    return result
+    return dict(json.loads(json.dumps(result), object_hook=_remove_marks))
 
 
-def _remove_marks(found: Any) -> None:
-    """Remove the internal marks of drf-spectacular."""
-    if isinstance(found, dict):
-        found.pop("x-spec-enum-id", None)
-    for below in found.values() if isinstance(found, dict) else found:
-        if isinstance(below, dict | list):
-            _remove_marks(below)
+def _remove_marks(members: dict[str, Any]) -> dict[str, Any]:
+    """Return the members without an internal mark of drf-spectacular."""
+    return {name: value for name, value in members.items() if name != "x-spec-enum-id"}

@@ -116,7 +116,7 @@ class StatisticsViewSet(HostViewSet[Any]):
     serializer_class = StatisticsSerializer
     pagination_class = None
     required_right = RequiredRight.to_view("a2a_tasks.task", of_agents=True)
-    query_serializer_class = StatisticsQuerySerializer
+    list_query_serializer_class = StatisticsQuerySerializer
 
     @extend_schema(operation_id="get_statistics")
     def list(self, request: Request) -> Response:

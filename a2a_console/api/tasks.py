@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import WRITE, RequiredRight
 from a2a_console.api.pagination import (
+    CursorPagination,
     KeyPagination,
     MomentField,
     NumberPagination,
@@ -24,7 +25,6 @@ from a2a_console.api.pagination import (
     PageQuerySerializer,
     agent_field,
     moment_field,
-    sign_cursor,
     tenant_field,
 )
 from a2a_console.api.runs import TO_VIEW_RUNS, RunLineSerializer, select_runs
@@ -90,7 +90,8 @@ class TaskLineSerializer(serializers.ModelSerializer[Task]):
         help_text="The binding of the task's first message: `JSONRPC`, `HTTP+JSON` or `GRPC`; of a door `mcp`, `openai` or `ag-ui`. Empty: an operator ran a task again.",
     )
     maker = serializers.CharField(
-        help_text="The principal that created the task, if that is not the owner."
+        source="created_by",
+        help_text="The principal that created the task, if that is not the owner.",
     )
     opening = serializers.SerializerMethodField(
         help_text="The beginning of the text of the first message, on one line."
@@ -387,28 +388,15 @@ def _select_events(task: int) -> QuerySet[Event]:
     return select_stored(rows, "said").defer("body")
 
 
-class TaskPagination(KeyPagination):
-    """Pages of the tasks that the filters select."""
+class TaskPagination(CursorPagination):
+    """Pages of the tasks that the filters select, newest first."""
 
-    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """Return a page of the tasks. Raises InvalidQuery for a cursor that is not of such a list."""
-        query, salt = view.validated_query, Task._meta.label_lower  # noqa: SLF001 - Django's documented name
-        before = self.read_place(salt, query) if query.get("cursor") else None
-        wanted = make_selection(query)
-        found = selection.page(queryset, wanted, size=query["size"], before=before)
-        self.next = None if found.older is None else sign_cursor(salt, found.older)
-        return add_openings(found.items)
-
-
-class EventPagination(NumberPagination):
-    """The events of a task."""
-
-    schema_name = "Events"
-    description = "Events, oldest first."
-    next_schema = {
-        "type": ["integer", "null"],
-        "description": "`after` of the next page; null if there are no more now.",
-    }
+    def find_page(self, rows: Any, view: Any) -> tuple[list[Any], Any]:
+        """Return the tasks before the key in the query, and the key before which the next page begins."""
+        query = view.validated_query
+        wanted, before = make_selection(query), query.get("cursor")
+        found = selection.page(rows, wanted, size=query["size"], before=before)
+        return add_openings(found.items), found.older
 
 
 class TaskRowsViewSet(HostViewSet[Task]):
@@ -430,7 +418,7 @@ class TaskRowsViewSet(HostViewSet[Task]):
 class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
     """Tasks, with their events and runs."""
 
-    query_serializer_class = TaskQuerySerializer
+    list_query_serializer_class = TaskQuerySerializer
     detail_serializer_class = TaskSerializer
     pagination_class = TaskPagination
 
@@ -468,7 +456,7 @@ class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
 
     @extend_schema(operation_id="list_task_events", responses=EventSerializer(many=True))
     @action(
-        detail=True, query_serializer_class=NumberQuerySerializer, pagination_class=EventPagination
+        detail=True, query_serializer_class=NumberQuerySerializer, pagination_class=NumberPagination
     )
     def events(self, request: Request, key: int) -> Response:
         """List the events of a task, oldest first. To follow a task, continue after the last number.

@@ -95,7 +95,7 @@ class UsageViewSet(HostViewSet[Any]):
     serializer_class = UsageSerializer
     pagination_class = None
     required_right = RequiredRight.to_view("a2a_tasks.task", of_agents=True)
-    query_serializer_class = UsageQuerySerializer
+    list_query_serializer_class = UsageQuerySerializer
 
     @extend_schema(operation_id="get_usage")
     def list(self, request: Request) -> Response:

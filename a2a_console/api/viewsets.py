@@ -8,10 +8,9 @@ from typing import Any, ClassVar, TypeVar
 
 from django.db.models import Model, QuerySet
 from rest_framework import serializers
-from rest_framework.filters import BaseFilterBackend
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
@@ -19,10 +18,10 @@ from a2a_console.api.authentication import HostAuthentication
 from a2a_console.api.exceptions import InvalidQuery, exception_handler
 from a2a_console.api.operators import Operator, RequiredRight, filter_visible, get_operator
 from a2a_console.api.pagination import ItemsPagination, KeyPagination
-from a2a_console.api.parsers import HostJSONParser, HostJSONRenderer, IgnoreAccept
+from a2a_console.api.parsers import HostJSONParser, HostJSONRenderer
 from a2a_console.api.schema import HostSchema
 
-__all__ = ["HasRight", "HostAPIView", "HostViewSet", "ParameterFilter"]
+__all__ = ["HasRight", "HostAPIView", "HostViewSet"]
 
 _M = TypeVar("_M", bound=Model)
 _Serializer = type[serializers.Serializer[Any]]
@@ -43,16 +42,6 @@ class HasRight(BasePermission):
         return True
 
 
-class ParameterFilter(BaseFilterBackend):
-    """A filter by the query parameters that the view maps to lookups (`filter_lookups`)."""
-
-    def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
-        """Return the rows that match all given parameters."""
-        given = view.validated_query
-        lookups = view.filter_lookups.items()
-        return queryset.filter(**{lookup: given[name] for name, lookup in lookups if name in given})
-
-
 class HostAPIView(APIView):
     """A view of the management API. It is denied unless it names a required right, and never cached."""
 
@@ -62,7 +51,7 @@ class HostAPIView(APIView):
     permission_classes = [HasRight]
     parser_classes = [HostJSONParser]
     renderer_classes = [HostJSONRenderer]
-    content_negotiation_class = IgnoreAccept
+    content_negotiation_class = DefaultContentNegotiation
     metadata_class = versioning_class = None
     throttle_classes = ()
     schema: Any = HostSchema()
@@ -82,13 +71,14 @@ class HostAPIView(APIView):
         """Return the right that this action requires."""
         return self.required_right
 
-    def finalize_response(
-        self, request: Request, response: Any, *args: Any, **kwargs: Any
-    ) -> Response:
+    @property
+    def default_response_headers(self) -> dict[str, str]:
         """Forbid caching: the answer is for one operator and may contain a credential."""
-        final = super().finalize_response(request, response, *args, **kwargs)
-        final.headers.setdefault("Cache-Control", "no-store")
-        return final
+        return {**super().default_response_headers, "Cache-Control": "no-store"}
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        """Answer JSON whatever `Accept` says: a refusal would help no client."""
+        return super().perform_content_negotiation(request, force=True)
 
 
 class HostViewSet(HostAPIView, GenericViewSet[_M]):
@@ -98,7 +88,7 @@ class HostViewSet(HostAPIView, GenericViewSet[_M]):
     """
 
     pagination_class: type[ItemsPagination] | None = KeyPagination
-    filter_backends = [ParameterFilter]
+    filter_backends = ()
     lookup_url_kwarg = "key"
     lookup_value_converter = "int"
     #: The serializer of `retrieve`, if it shows more than lists do.
@@ -110,7 +100,8 @@ class HostViewSet(HostAPIView, GenericViewSet[_M]):
     #: True if an index leads to the rows for every query, or for those with one of these parameters (`KeyPagination`).
     indexed = False
     indexed_parameters: ClassVar[frozenset[str]] = frozenset()
-    #: The serializer of the query of `list`; an `@action` names its own. None = no parameters.
+    #: The serializer of the query of `list`, and of an `@action` that names one. None = no parameters.
+    list_query_serializer_class: ClassVar[_Serializer | None] = None
     query_serializer_class: _Serializer | None = None
     #: The serializer of the body; None = no members.
     request_serializer_class: _Serializer | None = None
@@ -119,10 +110,8 @@ class HostViewSet(HostAPIView, GenericViewSet[_M]):
 
     def get_query_serializer_class(self) -> _Serializer | None:
         """Return the serializer of the query of this action."""
-        if self.action == "list":
-            return self.query_serializer_class
-        options: dict[str, Any] = getattr(getattr(self, self.action), "kwargs", {})
-        return options.get("query_serializer_class")
+        is_list = self.action == "list"
+        return self.list_query_serializer_class if is_list else self.query_serializer_class
 
     def get_request_serializer_class(self) -> _Serializer | None:
         """Return the serializer of the body of this action."""
@@ -133,9 +122,39 @@ class HostViewSet(HostAPIView, GenericViewSet[_M]):
         super().initial(request, *args, **kwargs)
         if request.method not in self.allowed_methods:
             return  # the answer will be 405
-        self.validated_query = _validate_query(request, self.get_query_serializer_class())
+        try:
+            self.validated_query = self._validate_query(request)
+        except serializers.ValidationError as fault:
+            raise InvalidQuery(fault.detail) from None
         if request.method in {"POST", "PATCH"}:
-            self.validated_body = _validate_body(request, self.get_request_serializer_class())
+            self.validated_body = self._validate(self.get_request_serializer_class(), request.data)
+
+    def _validate_query(self, request: Request) -> dict[str, Any]:
+        """Return the parameters. Raises ValidationError, also for an unknown or repeated one."""
+        serializer_class = self.get_query_serializer_class()
+        fields = serializer_class().fields if serializer_class else {}
+        given: dict[str, Any] = {}
+        for name, values in request.query_params.lists():
+            several = isinstance(fields.get(name), serializers.ListField)
+            if len(values) > 1 and not several:
+                raise serializers.ValidationError({name[:100]: "This parameter is repeated."})
+            given[name] = values if several else values[0]
+        return self._validate(serializer_class, given)
+
+    def _validate(self, serializer_class: _Serializer | None, given: Any) -> dict[str, Any]:
+        """Return the validated parameters or members. Raises ValidationError, also for an unknown one."""
+        serializer_class = serializer_class or serializers.Serializer
+        serializer = serializer_class(data=given, context=self.get_serializer_context())
+        unknown = set(given) - set(serializer.fields) if isinstance(given, dict) else set()
+        if unknown:
+            raise serializers.ValidationError({min(unknown)[:100]: "There is no such name here."})
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
+
+    def filter_queryset(self, queryset: QuerySet[_M, Any]) -> QuerySet[_M, Any]:
+        """Return the rows that match all given parameters."""
+        given, lookups = self.validated_query, self.filter_lookups.items()
+        return queryset.filter(**{lookup: given[name] for name, lookup in lookups if name in given})
 
     def get_serializer_class(self) -> Any:
         """Return the serializer of this action."""
@@ -145,40 +164,3 @@ class HostViewSet(HostAPIView, GenericViewSet[_M]):
     def get_queryset(self) -> QuerySet[_M]:
         """Return the rows that are visible to the operator."""
         return filter_visible(self.operator, super().get_queryset(), by=self.visible_by)
-
-
-def _validate_query(request: Request, serializer_class: _Serializer | None) -> dict[str, Any]:
-    """Return the parameters of the query. Raises InvalidQuery, also for an unknown or repeated parameter."""
-    fields = serializer_class().fields if serializer_class else {}
-    given: dict[str, Any] = {}
-    for name, values in request.query_params.lists():
-        if name not in fields:
-            raise InvalidQuery({name[:100]: "There is no such parameter."})
-        several = isinstance(fields[name], serializers.ListField)
-        if len(values) > 1 and not several:
-            raise InvalidQuery({name: "This parameter is repeated."})
-        given[name] = values if several else values[0]
-    try:
-        return _validate(serializer_class, given)
-    except serializers.ValidationError as fault:
-        raise InvalidQuery(fault.detail) from None
-
-
-def _validate_body(request: Request, serializer_class: _Serializer | None) -> dict[str, Any]:
-    """Return the members of the body. Raises ValidationError, also for an unknown member."""
-    given = request.data
-    if not isinstance(given, dict):
-        raise serializers.ValidationError({"": "must be an object"})
-    fields = serializer_class().fields if serializer_class else {}
-    unknown = [name for name in given if name not in fields]
-    if unknown:
-        raise serializers.ValidationError({unknown[0][:100]: "There is no such member."})
-    return _validate(serializer_class, given)
-
-
-def _validate(serializer_class: _Serializer | None, given: Any) -> dict[str, Any]:
-    if serializer_class is None:
-        return {}
-    serializer = serializer_class(data=given)
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)

@@ -16,15 +16,12 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from a2a_console.api.exceptions import InvalidQuery
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import (
-    ItemsPagination,
+    CursorPagination,
     MomentField,
     PageQuerySerializer,
     agent_field,
-    read_cursor,
-    sign_cursor,
 )
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.stored import AS_STORED, StoredField, select_stored
@@ -41,7 +38,6 @@ from a2a_tasks.models import LONG_COLUMNS, Task
 __all__ = ["TaskAnswerViewSet", "WaitingLineSerializer", "WaitingViewSet"]
 
 TO_ANSWER = RequiredRight.to_change("a2a_tasks.task", verb="answer", of_agents=True)
-SALT = "waiting"
 BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 
@@ -121,33 +117,18 @@ class HandoverSerializer(serializers.Serializer[Any]):
     expires_at = MomentField()
 
 
-class WaitingPagination(ItemsPagination):
-    """Pages in the order of the time since which tasks wait."""
+class WaitingPagination(CursorPagination):
+    """Pages in the order of the time since which tasks wait, oldest first."""
 
-    schema_name = "WaitingPage"
-    description = "A page, oldest first."
-    next_schema = {
-        "type": ["string", "null"],
-        "description": "`cursor` of the next page; null at the end.",
-    }
-
-    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """Return a page of the tasks. Raises InvalidQuery for a cursor that is not of the list."""
-        query = view.validated_query
-        if query.get("cursor"):
-            queryset = after(queryset, self._read_place(query["cursor"]))
-        found = list(queryset[: query["size"] + 1])
-        items = found[: query["size"]]
-        if len(found) > len(items):
-            self.next = sign_cursor(SALT, [items[-1].status_at.isoformat(), items[-1].pk])
-        return items
-
-    def _read_place(self, cursor: str) -> QueuePlace:
-        try:
-            since, key = read_cursor(SALT, cursor)
-            return QueuePlace(datetime.datetime.fromisoformat(since), int(key))
-        except (ValueError, TypeError):
-            raise InvalidQuery({"cursor": "This is not a cursor of this list."}) from None
+    def find_page(self, rows: Any, view: Any) -> tuple[list[Any], Any]:
+        """Return the tasks after the place in the query, and the place of the last one."""
+        query, size = view.validated_query, view.validated_query["size"]
+        if "cursor" in query:
+            since, key = query["cursor"]
+            rows = after(rows, QueuePlace(datetime.datetime.fromisoformat(since), key))
+        found = list(rows[: size + 1])
+        last = found[size - 1] if len(found) > size else None
+        return found[:size], last and [last.status_at.isoformat(), last.pk]
 
 
 @extend_schema_view(
@@ -160,7 +141,7 @@ class WaitingViewSet(ListModelMixin, TaskRowsViewSet):
     """The tasks that wait for people."""
 
     serializer_class = WaitingLineSerializer
-    query_serializer_class = WaitingQuerySerializer
+    list_query_serializer_class = WaitingQuerySerializer
     pagination_class = WaitingPagination
     filter_lookups = {"agent": "agent"}
 

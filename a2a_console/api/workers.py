@@ -39,18 +39,11 @@ class WorkerSerializer(serializers.Serializer[Any]):
     seen_at = MomentField()
 
 
-class WorkerPagination(ItemsPagination):
-    """All processes."""
-
-    schema_name = "Workers"
-    description = "All processes that are remembered, by name."
-
-
 class WorkerViewSet(HostViewSet[Worker]):
     """Workers."""
 
     serializer_class = WorkerSerializer
-    pagination_class = WorkerPagination
+    pagination_class = ItemsPagination
     required_right = RequiredRight.to_view("a2a_tasks.worker")
 
     def list(self, request: Request) -> Response:

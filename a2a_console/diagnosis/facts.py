@@ -91,7 +91,7 @@ class RunAt:
     key: int
     status: str
     queue: str
-    share: str
+    quota_key: str
     round: int
     attempt: int
     #: Deaths that count against the run, and consecutive deaths beside other runs (`store/quarantine.py`).
@@ -161,12 +161,12 @@ class LostWorker:
 class QueuePosition:
     """The place of a queued run; each count goes up to COUNTED."""
 
-    #: The number of queued runs that start earlier, and of those among them with the same share.
+    #: The number of queued runs that start earlier, and of those among them with the same quota key.
     ahead: int = 0
-    ahead_of_share: int = 0
-    #: The numbers of active runs: in the processes that serve the queue, of this share, of this agent.
+    ahead_with_key: int = 0
+    #: The numbers of active runs: in the processes that serve the queue, of this quota key, of this agent.
     running: int = 0
-    running_of_share: int = 0
+    running_with_key: int = 0
     running_of_agent: int = 0
     #: The number of live processes that serve this queue, of those that host the agent, and of their slots.
     processes: int = 0
@@ -243,10 +243,10 @@ def _run(task: int, state: TaskState) -> RunAt | None:
 
 
 def _runs(rows: QuerySet[Run]) -> RunAt | None:
-    columns = ("status", "queue", "share", "round", "attempt", "deaths", "shared_deaths", "worker")
+    columns = ("status", "queue", "quota_key", "round", "attempt", "worker")
     moments = ("due_at", "started_at", "lease_until", "ended_at")
-    waits = ("ordered_in", "parked_in", "awaits", "waits_for_budget")
-    found = list(rows.values("pk", *columns, *moments, *waits))
+    more = ("deaths", "shared_deaths", "ordered_in", "parked_in", "awaits", "waits_for_budget")
+    found = list(rows.values("pk", *columns, *moments, *more))
     if not found:
         return None
     first = found[0]
@@ -318,9 +318,9 @@ def _read_position(agent: str, run: RunAt, now: datetime.datetime) -> QueuePosit
     known = known_versions.find(slug, version)
     return QueuePosition(
         ahead=_count(earlier),
-        ahead_of_share=_count(earlier.filter(share=run.share)),
+        ahead_with_key=_count(earlier.filter(quota_key=run.quota_key)),
         running=_count(leased.filter(worker__in=serving.names)),
-        running_of_share=_count(leased.filter(share=run.share)),
+        running_with_key=_count(leased.filter(quota_key=run.quota_key)),
         running_of_agent=_count(underway.filter(task__agent=agent)),
         processes=len(serving.names),
         hosting=serving.count_hosting(agent),

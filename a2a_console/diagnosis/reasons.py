@@ -454,10 +454,10 @@ def _in_line(
             next=f"When one of them ends, the next queued run begins; {attempt} in its turn.",
             link=_run(run),
         )
-    if line.processes and line.running_of_share >= _limit_share(line, host):
+    if line.processes and line.running_with_key >= _limit_per_key(line, host):
         yield Reason(
             kind=DiagnosisKind.SHARE,
-            sentence=f"{_whose(run)} has {_count(line.running_of_share)} active runs, which is its share. {first}",
+            sentence=f"{_whose(run)} has {_count(line.running_with_key)} active runs, which is its share. {first}",
             next=f"When one of them ends, its next queued run begins; {attempt} in its turn.",
             link=_run(run),
         )
@@ -470,8 +470,8 @@ def _in_line(
         )
 
 
-def _limit_share(line: QueuePosition, host: HostRules) -> int:
-    """Return the number of active runs that a share may have, as `execution.slots` computes it for each process."""
+def _limit_per_key(line: QueuePosition, host: HostRules) -> int:
+    """Return the number of active runs that a quota key may have, as `execution.slots` computes it for each process."""
     kept = KEPT * (line.slots - line.running)
     return min(kept, host.slots_per_tenant * line.processes or kept)
 
@@ -480,15 +480,15 @@ def _others(run: RunAt, line: QueuePosition) -> str:
     if not line.ahead:
         return f"First in the queue {run.queue}."
     runs = "run is" if line.ahead == 1 else "runs are"
-    return f"{_count(line.ahead)} {runs} ahead in the queue {run.queue}, {_count(line.ahead_of_share)} of them from {_whose(run)}."
+    return f"{_count(line.ahead)} {runs} ahead in the queue {run.queue}, {_count(line.ahead_with_key)} of them from {_whose(run)}."
 
 
 # --- words
 
 
 def _whose(run: RunAt) -> str:
-    kind, _, name = run.share.partition(":")
-    return f"tenant {name}" if kind == "tenant" else run.share or "callers without credentials"
+    kind, _, name = run.quota_key.partition(":")
+    return f"tenant {name}" if kind == "tenant" else run.quota_key or "callers without credentials"
 
 
 def _count_workers(count: int) -> str:

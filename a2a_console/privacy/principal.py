@@ -48,7 +48,7 @@ class Principal:
 
     def tasks(self) -> QuerySet[Task]:
         """Return its tasks, oldest first."""
-        own = Q(owner=self.name) | Q(maker=self.name)  # its own, and shared ones
+        own = Q(owner=self.name) | Q(created_by=self.name)  # its own, and shared ones
         return Task.objects.filter(own, self._within()).order_by("pk")
 
     def contexts(self) -> QuerySet[Context]:

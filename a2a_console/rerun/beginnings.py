@@ -51,7 +51,7 @@ def find_beginning(task: int) -> Beginning | None:
         task=task,
         id=row.public_id,
         scope=OwnerScope(row.tenant, row.owner, row.agent),
-        principal=row.maker or row.owner,
+        principal=row.created_by or row.owner,
         context_id=row.context.public_id,
         dialect=row.origin_dialect,
         state=TaskState(row.state),

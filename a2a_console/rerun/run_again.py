@@ -35,11 +35,11 @@ from a2a_tasks.store.hooks import Companion
 from a2a_tasks.store.idempotency import IdempotencyKey, KeyTaken, recall, remember
 from a2a_tasks.store.records import NewTask
 
-__all__ = ["MAX_NONCE_LENGTH", "SHARE", "Again", "CannotRunAgain", "run_again"]
+__all__ = ["MAX_NONCE_LENGTH", "QUOTA_KEY", "Again", "CannotRunAgain", "run_again"]
 
 logger = logging.getLogger(__name__)
-#: The share of the slots for such runs. It is not the owner's, whose own requests must not wait for them.
-SHARE = "operators"
+#: The quota key of such runs. It is not the owner's, whose own requests must not wait for them.
+QUOTA_KEY = "operators"
 MAX_NONCE_LENGTH = 64
 
 
@@ -59,7 +59,7 @@ class Again:
 async def run_again(task: int, *, nonce: str = "") -> Again:
     """Start the ended task with this primary key again, on behalf of the acting principal (audit/actor.py).
 
-    The new task has the same owner, maker, tenant, agent, context, dialect and request data. Its message has a new id
+    The new task has the same owner, creator, tenant, agent, context, dialect and request data. Its message has a new id
     and refers to the old task. Webhooks stay with the old task.
 
     Requests with the same `nonce`, of at most MAX_NONCE_LENGTH characters, create one task. Raises TaskNotFound;
@@ -203,7 +203,7 @@ def _new(
         dialect=old.dialect,
         opening=title_of(message.parts),
         queue=route.queue,
-        share=SHARE,
+        quota_key=QUOTA_KEY,
         ordered=route.agent.one_at_a_time == "context",
         request=_leave_tree(old.request),
         sender=actor(),

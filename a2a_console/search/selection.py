@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 
 from a2a_console import sparse_index
 from a2a_console.search import text_search
-from a2a_console.search.key_ranges import SLACK, last_key, split
+from a2a_console.search.key_ranges import find_next, find_span
 from a2a_console.search.stuck_tasks import find_stuck
 from a2a_console.search.task_flags import MARKS, MAX_COUNT
 from a2a_console.search.task_reference import NUMBER, parse_task_reference
@@ -54,7 +54,7 @@ class Selection:
     states: frozenset[TaskState] = frozenset()
     agent: str | None = None
     tenant: str | None = None
-    #: The owner or the maker of the task.
+    #: The owner of the task, or the principal that created it.
     owner: str | None = None
     #: The id of its context.
     context: str | None = None
@@ -106,12 +106,7 @@ class Selection:
 
     def keys(self) -> tuple[int, int]:
         """Return two keys: all tasks of the selection come after the first and up to the second."""
-        low, high = 0, last_key(Task.objects.all())
-        if self.made_after:
-            low, _ = split(Task.objects.all(), self.made_after - SLACK)
-        if self.made_before:
-            high = min(high, split(Task.objects.all(), self.made_before + SLACK)[1])
-        return low, high
+        return find_span(Task.objects.all(), self.made_after, self.made_before)
 
     def _match(self, rows: QuerySet[Task]) -> Iterator[Q]:
         for column, value in self._columns().items():
@@ -119,9 +114,9 @@ class Selection:
                 yield Q(**{column: value})
         if self.states:
             yield Q(state__in=sorted(self.states))
-        # An empty owner stands for anonymous callers, but an empty maker has no meaning.
+        # An empty owner stands for anonymous callers, but an empty `created_by` has no meaning.
         if self.owner is not None:
-            yield Q(owner=self.owner) | Q(maker=self.owner) if self.owner else Q(owner="")
+            yield Q(owner=self.owner) | Q(created_by=self.owner) if self.owner else Q(owner="")
         yield from self._match_keys(rows)
         if self.took_more is not None:
             yield _match_begun_before(self.took_more)
@@ -261,17 +256,10 @@ def _older(rows: QuerySet[Task], low: int, top: int, size: int, *, paged: bool) 
             if len(items) > size:
                 break
     full = len(items) > size
-    older = items[size - 1].pk if full else _beyond(low, floor)
+    older = items[size - 1].pk if full else find_next(Task.objects.all(), low, floor)
     newer = (items[0].pk if items else top) if paged else None
     unfinished = len(items) < size and older is not None
     return SearchPage(items=items[:size], older=older, newer=newer, unfinished=unfinished)
-
-
-def _beyond(low: int, floor: int) -> int | None:
-    """Return the begin of the next page, beyond a gap that retention may have left; None if nothing is left."""
-    rest = Task.objects.filter(pk__gt=low, pk__lte=floor).order_by("-pk")
-    key = rest.values_list("pk", flat=True).first() if floor > low else None
-    return None if key is None else key + 1
 
 
 def _newer(rows: QuerySet[Task], low: int, high: int, size: int) -> SearchPage:

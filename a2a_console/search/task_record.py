@@ -95,7 +95,7 @@ def _record(task: Task, opening: str) -> Record:
         "agent": task.agent,
         "tenant": task.tenant,
         "owner": task.owner,
-        "maker": task.maker,
+        "maker": task.created_by,
         "context": task.context.public_id,
         "dialect": task.origin_dialect,
         "binding": task.origin_binding,

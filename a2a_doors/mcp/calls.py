@@ -24,7 +24,7 @@ from a2a_doors.visit import DIALECT, Visit, read_task_id
 from a2a_tasks.bindings.door import load_dialect
 from a2a_tasks.bindings.errors import to_a2a_error
 from a2a_tasks.conf import conf
-from a2a_tasks.operations.conversation import at_most
+from a2a_tasks.operations.conversation import at_most, insist
 from a2a_tasks.operations.repeats import name_repeat
 from a2a_tasks.protocol import errors, requests
 from a2a_tasks.protocol.jsonrpc import JsonRpcCall
@@ -203,7 +203,7 @@ class _ToolCall:
                 await stream.close()
             if gone and feed is not None and not self._is_impatient():
                 cancel_later(self.visit, self._task, feed.task)
-        return self._show(await self._get(self._task))
+        return self._show(await insist(self._get, self._task))
 
     async def _hear(self, stream: EventStream) -> None:
         async for events in stream.batches(float(conf.KEEPALIVE_SECONDS)):

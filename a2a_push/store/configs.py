@@ -97,7 +97,7 @@ def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
     """
     mine = PushConfig.objects.filter(task_id=task)
     now = tasks.read_status(task)
-    actor = now.maker if by is None else by
+    actor = now.created_by if by is None else by
     columns = _columns(config) | {"receiver_id": receiver_of(now.scope.tenant, config.url)}
     if _replace(mine.filter(public_id=config.id), columns, now.last_event):
         _note(Action.WEBHOOK_REPLACE, now, config, actor)
@@ -109,7 +109,8 @@ def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
     limit = int(conf.MAX_PUSH_CONFIGS_PER_CALLER)
     if limit:
         # Of tasks that the caller has created: its own, and those shared in its tenant.
-        made = Q(task__owner=now.maker) | Q(task__owner=TENANTS, task__maker=now.maker)
+        own, shared = Q(task__owner=now.created_by), Q(task__created_by=now.created_by)
+        made = own | shared & Q(task__owner=TENANTS)
         if PushConfig.objects.filter(made, active=True).count() >= limit:
             raise RateLimited("Too many of your webhooks are active", retry_after=LATER)
     columns |= {"cursor": now.last_event, "looked": now.last_event, "active": not now.ended}

@@ -171,7 +171,7 @@ def _make_first(config: PushConfig) -> Notification:
     task, limit = config.task, int(conf.WEBHOOK_MAX_BYTES)
     key = webhook_id(config.pk, task.pk, task.public_id, task.last_event)
     if count_bytes(task.pk) <= limit and (found := find_by_key(task.pk)) is not None:
-        link = make_linker(task.agent, base_url(), task.maker or task.owner)
+        link = make_linker(task.agent, base_url(), task.created_by or task.owner)
         made = describe(key, config.dialect, in_task(found.view, link))
         if len(made.body) <= limit:
             return made
@@ -318,7 +318,7 @@ def _notification(config: PushConfig, step: SelectionStep, name: str) -> Notific
     """Build the notification of a step; an abridged task if it would be larger than WEBHOOK_MAX_BYTES."""
     task, limit = config.task, int(conf.WEBHOOK_MAX_BYTES)
     key = webhook_id(config.pk, task.pk, task.public_id, step.through)
-    link = make_linker(task.agent, base_url(), task.maker or task.owner)
+    link = make_linker(task.agent, base_url(), task.created_by or task.owner)
     events = list(step.events)
     if not events[0].body:  # too long to be read with other events
         one = LogPosition(task.pk, events[0].number - 1)

@@ -166,7 +166,10 @@ def _mend_part(part: Part) -> Part:
     changed: dict[str, Any] = {}
     for name in part.__struct_fields__:
         value = getattr(part, name)
-        if type(value) not in SOUND and (mended := mend(value)) is not value:
+        if type(value) in SOUND:
+            continue
+        mended = mend_text(value) if isinstance(value, str) else mend(value)
+        if mended is not value:
             changed[name] = mended
     return msgspec.structs.replace(part, **changed) if changed else part
 

@@ -31,19 +31,19 @@ def _cancel(timer: asyncio.TimerHandle, _: asyncio.Task[None]) -> None:
 class ActiveRun:
     """A run that this process executes."""
 
-    def __init__(self, assignment: ClaimedRun, forget: Callable[[ActiveRun], None]) -> None:
-        self.assignment, self._forget = assignment, forget
+    def __init__(self, run: ClaimedRun, forget: Callable[[ActiveRun], None]) -> None:
+        self.run, self._forget = run, forget
         #: The data of the request, decoded once for all that need it.
-        self.request = request_of(assignment)
+        self.request = request_of(run)
         #: The agent, if this process has its code.
-        self.agent = registry.find_own(assignment.scope.agent)
-        isolated = assignment.quarantine is Quarantine.PROCESS
+        self.agent = registry.find_own(run.scope.agent)
+        isolated = run.quarantine is Quarantine.PROCESS
         #: The kind of place that it takes; a run in quarantine has a process of its own.
         self.kind = AgentKind.LOOP if isolated else AgentKind.of(self.agent)
         self.task: asyncio.Task[None]
         self.turn: Turn | None = None
-        self.threads = RunThreads(assignment.scope.agent)
-        #: Lends its slot while it waits for other tasks; set by the runner that carries it.
+        self.threads = RunThreads(run.scope.agent)
+        #: Lends its slot while it waits for other tasks; set by the runner that executes it.
         self.lender: SlotLender
         #: True while its last events are written. With them it gives up its lease.
         self.ending = False
@@ -54,15 +54,15 @@ class ActiveRun:
         #: True if it is stopped because it lost its lease: to a cancellation, or to another process.
         self.fenced = False
         #: Time of the last known extension of its lease, by this process's clock.
-        self.extended = assignment.requested_at
+        self.extended = run.requested_at
         #: Time of the last query that confirmed the lease of this process.
         self.confirmed = self._begun = time.monotonic()
 
     @property
     def on_probation(self) -> bool:
         """True if the run is in a quarantine group, and within the time in which it died before."""
-        grouped = self.assignment.quarantine is Quarantine.GROUP
-        return grouped and self.age < self.assignment.longest_life
+        grouped = self.run.quarantine is Quarantine.GROUP
+        return grouped and self.age < self.run.longest_life
 
     @property
     def age(self) -> float:
@@ -123,6 +123,6 @@ class ActiveRun:
         """Abandon the run if it goes on: its output is ignored, and its slot is free for another."""
         if self.task.done():
             return
-        about = self.assignment
-        logger.error("agent %s does not end; run %s is abandoned", about.scope.agent, about.run)
+        about = self.run
+        logger.error("agent %s does not end; run %s is abandoned", about.scope.agent, about.key)
         self._forget(self)

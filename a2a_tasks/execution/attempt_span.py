@@ -28,15 +28,15 @@ NANO = 1_000_000_000
 class AttemptSpan:
     """The span of an attempt, which is the current one for its agent. It has an id that the next attempt can know."""
 
-    def __init__(self, carried: ActiveRun, message_id: str, recorder: Recorder) -> None:
-        self._carried, self._run = carried, carried.assignment
+    def __init__(self, active: ActiveRun, message_id: str, recorder: Recorder) -> None:
+        self._active, self._run = active, active.run
         self._message_id, self._recorder = message_id, recorder
         self._span: Span | None = None
 
     def __enter__(self) -> AttemptSpan:
         if not tracing.is_on():
             return self
-        run, request = self._run, self._carried.request
+        run, request = self._run, self._active.request
         agent = run.scope.agent
         about = {**of_task(run.task_id, run.context_id), "gen_ai.agent.name": agent}
         more: dict[str, str | int | float] = {}
@@ -74,9 +74,9 @@ class AttemptSpan:
     ) -> None:
         if self._span is None:
             return
-        if fault is not None and not self._carried.parked:
+        if fault is not None and not self._active.parked:
             tracing.fail(self._span, type(fault).__name__, ours=isinstance(fault, Exception))
-        fenced = self._carried.fenced or isinstance(fault, LeaseLost)
+        fenced = self._active.fenced or isinstance(fault, LeaseLost)
         state = self._recorder.state.word
         self._span.set_attributes({"a2a_host.fenced": fenced, "a2a.task.state": state})
         tracing.leave(self._span, self._token)

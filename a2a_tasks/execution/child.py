@@ -210,7 +210,7 @@ class RunnerPipe:
         self._numbers = itertools.count(1)
         self._questions: dict[int, asyncio.Future[Any]] = {}
         self._taken: asyncio.Future[bool] | None = None
-        self._carried: HostedTurn | None = None
+        self._hosted: HostedTurn | None = None
         #: True once the runner has left the turn, and answers no more.
         self._left = False
 
@@ -218,8 +218,8 @@ class RunnerPipe:
         """Read messages of the runner to the end of the pipe, then end the process. In a thread of its own."""
         with contextlib.suppress(OSError):
             for message in iterate_messages(self._pipe):
-                if message is Signal.STOP and self._carried is not None:
-                    self._carried.turn._stop()  # noqa: SLF001 - at once: the agent may keep the loop busy
+                if message is Signal.STOP and self._hosted is not None:
+                    self._hosted.turn._stop()  # noqa: SLF001 - at once: the agent may keep the loop busy
                 self._loop.call_soon_threadsafe(self._take, message)
         os.killpg(0, signal.SIGKILL)  # with all processes that the agent has started
 
@@ -256,13 +256,13 @@ class RunnerPipe:
         match message:
             case StartRun():
                 self._left = False
-                self._carried = HostedTurn(self, message)
+                self._hosted = HostedTurn(self, message)
             case Signal.STOP:
                 self._left = True
                 for question in self._questions.values():
                     question.cancel()
-                if self._carried is not None:
-                    self._carried.stop()
+                if self._hosted is not None:
+                    self._hosted.stop()
             case Answer(number, value):
                 waiting = self._questions.get(number)
                 if waiting is not None and not waiting.done():
@@ -274,18 +274,18 @@ class RunnerPipe:
 class HostedTurn:
     """The turn that this process executes."""
 
-    def __init__(self, host: RunnerPipe, carry: StartRun) -> None:
-        log_context.current.set(carry.log_context)
-        self._host, self._agent, self._trace = host, carry.agent, carry.trace
-        self._cancelled = carry.cancelled
-        self._threads = RunThreads(carry.agent)
+    def __init__(self, host: RunnerPipe, start: StartRun) -> None:
+        log_context.current.set(start.log_context)
+        self._host, self._agent, self._trace = host, start.agent, start.trace
+        self._cancelled = start.cancelled
+        self._threads = RunThreads(start.agent)
         loop = asyncio.get_running_loop()
         journal = AskingJournal(self._ask, self._tell, self._threads)
         later: dict[str, Any] = {
             name: Later(partial(self._ask, "turn", name), loop) for name in READ_LATER
         }
         self.turn = Turn(
-            **carry.about,
+            **start.about,
             **later,
             journal=journal,
             files=AskingFiles(self._ask),
@@ -294,13 +294,13 @@ class HostedTurn:
         )
         #: True once the agent has ended. Work that it left running must not send questions in the name of the next turn.
         self._over = False
-        self._carrying = journal.task = asyncio.create_task(self._carry())
+        self._running = journal.task = asyncio.create_task(self._run())
         self._freeing = asyncio.create_task(self._free())
 
     def stop(self) -> None:
         """Cancel the agent. The runner kills this process if that does not end it."""
         self._threads.stopped = True
-        self._carrying.cancel()
+        self._running.cancel()
 
     async def _ask(self, of: str, name: str, *arguments: Any, **named: Any) -> Any:
         if self._over:
@@ -314,7 +314,7 @@ class HostedTurn:
         if not self._over:
             self._host.send_from_any_thread(message)
 
-    async def _carry(self) -> None:
+    async def _run(self) -> None:
         """Run the agent, and report how it ended."""
         self._host.send(Signal.STARTED)
         log = TellingLog(self._host.send_from_any_thread)
@@ -333,7 +333,7 @@ class HostedTurn:
 
     async def _free(self) -> None:
         """Report when also the threads have ended for which the agent did not wait."""
-        await asyncio.wait([self._carrying])
+        await asyncio.wait([self._running])
         await self._threads.wait_idle()
         self._host.send(Signal.IDLE)
 

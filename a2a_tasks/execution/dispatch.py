@@ -15,7 +15,7 @@ from a2a_tasks.execution.runner import Runner
 from a2a_tasks.execution.sealer import Sealer
 from a2a_tasks.store.records import ClaimedRun, PreclaimedLease
 
-__all__ = ["by_workers", "carry", "ensure_started", "hold", "load"]
+__all__ = ["by_workers", "ensure_started", "load", "preclaim", "start_run"]
 
 _runners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Runner] = weakref.WeakKeyDictionary()
 
@@ -55,11 +55,11 @@ def load() -> WorkerLoad:
     return loads[0] if loads else WorkerLoad()
 
 
-def hold(queue: str, quota_key: str = "", agent: Agent | None = None) -> PreclaimedLease | None:
+def preclaim(queue: str, quota_key: str = "", agent: Agent | None = None) -> PreclaimedLease | None:
     """Return a lease for a run that is about to be accepted here; None = another process may claim it."""
-    return None if by_workers() else _runner().hold(queue, quota_key, agent)
+    return None if by_workers() else _runner().preclaim(queue, quota_key, agent)
 
 
-def carry(assignment: ClaimedRun) -> None:
+def start_run(run: ClaimedRun) -> None:
     """Start a run that was accepted with a lease of this process."""
-    _runner().carry(assignment)
+    _runner().start_run(run)

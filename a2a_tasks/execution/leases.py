@@ -29,8 +29,8 @@ class Leases:
     It must be made in the loop of the runs, then started. `lost` may be called twice for a run, or after its end.
     """
 
-    def __init__(self, carried: Mapping[int, ActiveRun], lost: Callable[[ActiveRun], None]) -> None:
-        self._carried, self._lost = carried, lost
+    def __init__(self, active: Mapping[int, ActiveRun], lost: Callable[[ActiveRun], None]) -> None:
+        self._active, self._lost = active, lost
         self._loop = asyncio.get_running_loop()
         self._stopped = threading.Event()
         self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
@@ -46,9 +46,9 @@ class Leases:
         """Stop extending leases."""
         self._stopped.set()
 
-    def give_back(self, token: str, carried: ActiveRun | None = None) -> None:
+    def give_back(self, token: str, active: ActiveRun | None = None) -> None:
         """Queue the run again once its agent has stopped and the database answers; this does not count as a death."""
-        self.owed[token] = carried
+        self.owed[token] = active
 
     def _beat(self) -> None:
         """Run the heartbeat thread: extend every lease, and report the lost ones.
@@ -80,7 +80,7 @@ class Leases:
         return max(0.0, min(beats_at - time.monotonic(), float(conf.POLL_SECONDS)))
 
     def _look(self, *, beats: bool) -> None:
-        active = {c.assignment.token: c for c in list(self._carried.values())}
+        active = {one.run.token: one for one in list(self._active.values())}
         began = time.monotonic()
         try:
             self._give_back()
@@ -94,26 +94,24 @@ class Leases:
             for token in active.keys() - alive:
                 self._loop.call_soon_threadsafe(self._miss, active[token])
 
-    def _miss(self, carried: ActiveRun) -> None:
+    def _miss(self, active: ActiveRun) -> None:
         """Report a run without a valid lease as lost, unless it may have given up its lease by itself."""
-        if not carried.parking:
-            self._lost(carried)
+        if not active.parking:
+            self._lost(active)
 
     def _extend(self, active: Mapping[str, ActiveRun], *, beats: bool) -> set[str]:
         """Extend the leases, or between two beats those that the last one missed; return the tokens of valid leases."""
         began, beat = time.monotonic(), float(conf.BEAT_SECONDS)
-        due = [token for token, c in active.items() if beats or began - c.extended > beat]
-        extended = run_here(runs.heartbeat, due, carrying=len(active)) if due else set()
+        due = [token for token, one in active.items() if beats or began - one.extended > beat]
+        extended = run_here(runs.heartbeat, due, runs_in_process=len(active)) if due else set()
         self._note(active, extended, began)
-        left = [
-            carried.assignment.run for token, carried in active.items() if token not in extended
-        ]
+        left = [one.run.key for token, one in active.items() if token not in extended]
         alive = run_here(runs.find_held_tokens, left) if left else set()
         for token in alive.intersection(due):
             # Another transaction has locked the row; the next beat of the other leases must not wait for it.
             now = time.monotonic()
             if now < began + beat / 2 and run_here(
-                runs.heartbeat_locked, token, carrying=len(active)
+                runs.heartbeat_locked, token, runs_in_process=len(active)
             ):
                 self._note(active, {token}, now)
         return extended | alive
@@ -125,15 +123,15 @@ class Leases:
 
     def _give_back(self) -> None:
         owed = [
-            (token, carried)
-            for token, carried in list(self.owed.items())
-            if carried is None or self._carried.get(carried.assignment.run) is not carried
+            (token, one)
+            for token, one in list(self.owed.items())
+            if one is None or self._active.get(one.run.key) is not one
         ]
         if owed:
-            tried = [token for token, carried in owed if carried is not None and carried.acted]
+            tried = [token for token, one in owed if one is not None and one.acted]
             run_here(runs.hand_back, [token for token, _ in owed], tried=tried)
-            carriers = [carried.assignment for _, carried in owed if carried and not carried.acted]
-            run_here(runs.take_back_deaths, {one.run: one.attempt for one in carriers})
+            carriers = [one.run for _, one in owed if one and not one.acted]
+            run_here(runs.take_back_deaths, {one.key: one.attempt for one in carriers})
             for token, _ in owed:
                 del self.owed[token]
 
@@ -142,9 +140,9 @@ class Leases:
 
         A run that must not be started again goes on: stopped, it could only fail, and no other process executes it.
         """
-        for carried in list(self._carried.values()):
-            if carried.is_unknown and not carried.ending and not carried.acted:
-                self.give_back(carried.assignment.token, carried)
-                self._lost(carried)
+        for one in list(self._active.values()):
+            if one.is_unknown and not one.ending and not one.acted:
+                self.give_back(one.run.token, one)
+                self._lost(one)
         if not self._stopped.is_set():
             self._loop.call_later(float(conf.BEAT_SECONDS) / 2, self._watch)

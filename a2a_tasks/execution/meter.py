@@ -45,7 +45,7 @@ class Meter:
         self._run = run
         about = run.scope.agent, request.tenant, request.principal
         # A budget for each task bounds the whole tree of tasks that agents have called.
-        self._spender = Spender(*about, request.root or run.task, run.run, run.token)
+        self._spender = Spender(*about, request.root or run.task, run.key, run.token)
         self._loop = asyncio.get_running_loop()
         #: The reports that are not written yet.
         self.waiting: list[UsageEntry] = []

@@ -94,16 +94,16 @@ class Recorder:
 
     def __init__(
         self,
-        assignment: ClaimedRun,
+        run: ClaimedRun,
         conversation: Conversation | None = None,
         meter: Meter | None = None,
     ) -> None:
-        self._run, self._conversation = assignment, conversation
-        self._meter = meter or Meter(assignment)
-        self.state, self.is_task = assignment.state, assignment.is_task
+        self._run, self._conversation = run, conversation
+        self._meter = meter or Meter(run)
+        self.state, self.is_task = run.state, run.is_task
         self._artifacts = {
             artifact_id: _OpenArtifact(position, open_=growing, inherited=True)
-            for artifact_id, position, growing in assignment.artifacts
+            for artifact_id, position, growing in run.artifacts
         }
         self._most, self._most_bytes = int(conf.MAX_ARTIFACTS), int(conf.MAX_ARTIFACT_BYTES)
         #: Bytes of this run's artifacts.
@@ -112,8 +112,8 @@ class Recorder:
         self._gathered, self._written = 0, 0
         self._batch = self._new_batch()
         self._flusher: asyncio.Task[None] | None = None
-        self._memory = assignment.memory
-        self._tools = ToolEvents(assignment.task, assignment.input_number)
+        self._memory = run.memory
+        self._tools = ToolEvents(run.task, run.input_number)
         self._pairs = PairJoiner()
         #: True if a value was changed, and if its author was told.
         self._mended = self._has_warned = False
@@ -121,9 +121,7 @@ class Recorder:
         self._question: tuple[NewEvent, StatusRow] | None = None
         #: Id of this turn's artifact for plain text, and whether it has begun: further text is appended. A later attempt of
         #: the same turn replaces it.
-        self.answer = (
-            ANSWER if assignment.input_number == 1 else f"{ANSWER}-{assignment.input_number}"
-        )
+        self.answer = ANSWER if run.input_number == 1 else f"{ANSWER}-{run.input_number}"
         self.answer_begun = False
         #: The ids of the artifacts that this attempt has written to, or had written to before its park.
         self._touched = set[str]()
@@ -131,11 +129,11 @@ class Recorder:
         self._words = ""
         #: Number of values that the agent has yielded, and how many of the first ones are in the log already, because the
         #: run was parked after them.
-        self.said, self.repeats = 0, assignment.said
+        self.said, self.repeats = 0, run.said
 
     def _new_batch(self) -> Batch:
         run = self._run
-        return Batch(task=run.task, run=run.run, token=run.token, ordered=run.ordered)
+        return Batch(task=run.task, run=run.key, token=run.token, ordered=run.ordered)
 
     async def record(
         self, values: AsyncIterator[Any], agent: Agent, turn: Turn, threads: RunThreads
@@ -203,7 +201,7 @@ class Recorder:
         if not (first and chunk.append and chunk.artifact_id in self._artifacts):
             return chunk
         reading = functools.partial(
-            run_in_thread, assemble_without, self._run.run, self._run.task, chunk.artifact_id
+            run_in_thread, assemble_without, self._run.key, self._run.task, chunk.artifact_id
         )
         before = await retry_until_answered(reading, repeatable=True)
         if before is None:

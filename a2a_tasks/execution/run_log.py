@@ -37,7 +37,7 @@ class RunLog:
 
     def __init__(self, run: ClaimedRun, due: Callable[[RunLog], None]) -> None:
         """Make a log; `due` is called when it has lines to write, and not again before they were taken."""
-        self._run, self._attempt, self._due = run.run, run.attempt, due
+        self._run, self._attempt, self._due = run.key, run.attempt, due
         self._lock = threading.Lock()
         self._left, self._missed = int(conf.RUN_LOG_LINES), 0
         self._lines: list[LogLine] = []

@@ -92,19 +92,19 @@ def _why(run: ClaimedRun) -> str:
     return "first"
 
 
-def _make_journal(carried: ActiveRun, recorder: Recorder, meter: Meter) -> StoredJournal:
+def _make_journal(active: ActiveRun, recorder: Recorder, meter: Meter) -> StoredJournal:
     """Return the journal of a run that this process executes."""
     journal = StoredJournal(
-        carried.assignment,
+        active.run,
         recorder,
-        carried.threads,
+        active.threads,
         meter=meter,
-        holds=carried.holds,
-        leave=carried.park,
-        leaving=carried.give_up_lease,
-        acts_once=carried.acts_once,
+        holds=active.holds,
+        leave=active.park,
+        leaving=active.give_up_lease,
+        acts_once=active.acts_once,
     )
-    journal.lender = carried.lender
+    journal.lender = active.lender
     return journal
 
 
@@ -113,7 +113,7 @@ class Runner:
 
     def __init__(self, queues: Sequence[str] | None = None, *, slots: int | None = None) -> None:
         #: The requested queues; None = those of all agents.
-        self._asked = queues
+        self._requested_queues = queues
         self.queues = self._list_queues()
         self._processes = Processes()
         self._slots = Slots(
@@ -124,7 +124,7 @@ class Runner:
             },
         )
         self._loop = asyncio.get_running_loop()
-        self._carried: dict[int, ActiveRun] = {}
+        self._active: dict[int, ActiveRun] = {}
         self._due = asyncio.Event()
         #: Time of the next claim of suspects, however many hints come; and end of the pause of rescues.
         self._suspects_at = self._patient_until = 0.0
@@ -143,10 +143,10 @@ class Runner:
         #: The kinds of agents of which runs in the table may wait for a slot. Newly accepted runs wait behind them.
         self._behind = set[AgentKind]()
         #: Set after the first query for due runs: this process can work.
-        self.looked = asyncio.Event()
-        self._leases = Leases(self._carried, self._on_lease_lost)
+        self.ready = asyncio.Event()
+        self._leases = Leases(self._active, self._on_lease_lost)
         self._stack = contextlib.ExitStack()
-        self._elsewhere = pubsub.Subscriber(self._hear)
+        self._subscriber = pubsub.Subscriber(self._hear)
         self._claimer: asyncio.Task[None] | None = None
         self._rescuer: asyncio.Task[None] | None = None
         self._draining = False
@@ -157,9 +157,9 @@ class Runner:
         self.worker = process.name()
 
     @property
-    def carrying(self) -> int:
+    def runs_in_process(self) -> int:
         """Return the number of runs that this process executes."""
-        return len(self._carried)
+        return len(self._active)
 
     @property
     def has_room(self) -> bool:
@@ -167,27 +167,27 @@ class Runner:
         return not self._draining and self._slots.room > 0
 
     def _list_queues(self) -> list[str]:
-        if self._asked or conf.ENVIRONMENT:
-            return sorted(self._asked or registry.own_queues())
+        if self._requested_queues or conf.ENVIRONMENT:
+            return sorted(self._requested_queues or registry.own_queues())
         return sorted(registry.own_queues() | switches.queues())
 
     def load(self) -> WorkerLoad:
         """Return the queues and slots of this process, and its number of runs."""
-        return WorkerLoad(self.queues, self._slots.count, self.carrying)
+        return WorkerLoad(self.queues, self._slots.count, self.runs_in_process)
 
     def start(self) -> None:
         """Start to listen for hints, to send heartbeats and to claim runs."""
         install()
         self._notebook = RunLogWriter()
         self._stack.enter_context(pubsub.listen(self._on_hint, pubsub.RunQueued, pubsub.Stop))
-        self._elsewhere.start()
+        self._subscriber.start()
         self._leases.start()
         self._claimer = asyncio.create_task(self._claim_for_ever())
         self._rescuer = asyncio.create_task(self._rescue_for_ever())
 
     # --- taking runs ------------------------------------------------------------------------
 
-    def hold(
+    def preclaim(
         self, queue: str, quota_key: str = "", agent: Agent | None = None
     ) -> PreclaimedLease | None:
         """Return a lease for a run that is about to be accepted, if this process has a free slot for it."""
@@ -198,37 +198,37 @@ class Runner:
             return None
         return PreclaimedLease(new_token(), self.worker, float(conf.LEASE_SECONDS))
 
-    def carry(self, assignment: ClaimedRun) -> None:
+    def start_run(self, run: ClaimedRun) -> None:
         """Start a run whose lease this process has."""
         # An earlier attempt of the run in this same process has lost its lease.
-        if lost := self._carried.get(assignment.run):
+        if lost := self._active.get(run.key):
             # A run that was parked goes on with the same attempt: it was woken before its agent had stopped.
-            lost.parked = lost.parked or assignment.attempt == lost.assignment.attempt
+            lost.parked = lost.parked or run.attempt == lost.run.attempt
             lost.fenced = not lost.parked
             lost.stop()
             lost.lender.end()
-            self._slots.free(lost.assignment.share, lost.kind)
-        carried = self._carried[assignment.run] = ActiveRun(assignment, self._forget)
-        self._slots.take(assignment.share, carried.kind)
-        carried.lender = SlotLender(
+            self._slots.free(lost.run.quota_key, lost.kind)
+        active = self._active[run.key] = ActiveRun(run, self._forget)
+        self._slots.take(run.quota_key, active.kind)
+        active.lender = SlotLender(
             self._slots,
-            assignment.share,
-            carried.kind,
+            run.quota_key,
+            active.kind,
             freed=self._due.set,
-            spare=carried.threads.spare,
+            spare=active.threads.spare,
         )
         # In a context of its own: an agent that has called this one may have set variables.
-        carried.task = self._loop.create_task(self._carry(carried), context=Context())
-        carried.task.add_done_callback(lambda _: self._forget(carried))
+        active.task = self._loop.create_task(self._execute_counted(active), context=Context())
+        active.task.add_done_callback(lambda _: self._forget(active))
 
-    def _forget(self, carried: ActiveRun) -> None:
-        if self._carried.get(carried.assignment.run) is carried:
-            carried.lender.end()
-            limited = carried.assignment.scope.agent in switches.limits()
+    def _forget(self, active: ActiveRun) -> None:
+        if self._active.get(active.run.key) is active:
+            active.lender.end()
+            limited = active.run.scope.agent in switches.limits()
             # Due runs may have waited for this slot.
-            if self._slots.free(carried.assignment.share, carried.kind) or limited:
+            if self._slots.free(active.run.quota_key, active.kind) or limited:
                 self._due.set()
-            del self._carried[carried.assignment.run]
+            del self._active[active.run.key]
 
     def wake(self) -> None:
         """Query for due runs now. Thread-safe."""
@@ -247,22 +247,22 @@ class Runner:
             self._stop(hint.run)
 
     def _stop(self, run: int) -> None:
-        carried = self._carried.get(run)
-        if carried is not None:
+        active = self._active.get(run)
+        if active is not None:
             failpoint("worker.stopping")
-            carried.stop()
+            active.stop()
 
-    def _on_lease_lost(self, carried: ActiveRun) -> None:
-        run = carried.assignment.run
-        if self._carried.get(run) is carried and not carried.ending and not carried.parked:
-            carried.fenced = True
+    def _on_lease_lost(self, active: ActiveRun) -> None:
+        run = active.run.key
+        if self._active.get(run) is active and not active.ending and not active.parked:
+            active.fenced = True
             self._stop(run)
 
     async def _claim_for_ever(self) -> None:
         while not self._draining:
             try:
                 await self._claim()
-                self.looked.set()
+                self.ready.set()
             except Overloaded as fault:  # the database is away: try again
                 self._be_patient(fault)
             except Exception:
@@ -307,10 +307,10 @@ class Runner:
 
     async def _claim_suspects(self) -> None:
         """Claim runs in quarantine, as many as this process may execute at once."""
-        carried = self._carried.values()
-        isolated = sum(one.assignment.quarantine is Quarantine.PROCESS for one in carried)
+        active = self._active.values()
+        isolated = sum(one.run.quarantine is Quarantine.PROCESS for one in active)
         room = {
-            Quarantine.GROUP: GROUP - sum(one.on_probation for one in carried),
+            Quarantine.GROUP: GROUP - sum(one.on_probation for one in active),
             Quarantine.PROCESS: self._isolation.count - isolated,
         }
         for quarantine, free in room.items():
@@ -334,7 +334,7 @@ class Runner:
                     known=[agent.slug for agent in registry.list_own()],
                     worker=self.worker,
                     lease_seconds=float(conf.LEASE_SECONDS),
-                    carrying=self.carrying,
+                    runs_in_process=self.runs_in_process,
                     full=self._slots.full(),
                     quarantine=quarantine,
                     orphans=time.monotonic() >= self._judging_from,
@@ -349,11 +349,11 @@ class Runner:
             raise
         if taken:
             failpoint("worker.claimed")
-        for assignment in taken:
-            if time.monotonic() - assignment.requested_at < float(conf.LEASE_SECONDS):
-                self.carry(assignment)
+        for run in taken:
+            if time.monotonic() - run.requested_at < float(conf.LEASE_SECONDS):
+                self.start_run(run)
             else:
-                self._leases.give_back(assignment.token)
+                self._leases.give_back(run.token)
         return runs.has_more(taken, limit)
 
     # --- rescuing runs ------------------------------------------------------------------------
@@ -366,7 +366,7 @@ class Runner:
     @property
     def spared(self) -> list[int]:
         """Return the runs that this process does not rescue: its own, and those that are skipped now. Any thread."""
-        return [*list(self._carried), *list(self._resting), *list(self._locked)]
+        return [*list(self._active), *list(self._resting), *list(self._locked)]
 
     def _be_patient(self, fault: Overloaded | None = None) -> None:
         if fault is not None:
@@ -407,7 +407,7 @@ class Runner:
         limit, now = int(conf.MAX_ATTEMPTS), time.monotonic()
         self._resting = {run: until for run, until in self._resting.items() if until > now}
         self._locked = {run: until for run, until in self._locked.items() if until > now}
-        others = [*self._carried, *self._resting]
+        others = [*self._active, *self._resting]
         if gone := registry.list_failing_versions():
             await run_in_thread(fail_tasks_of, gone)
         found = await run_in_thread(
@@ -424,53 +424,53 @@ class Runner:
 
     # --- executing a run ------------------------------------------------------------------
 
-    async def _carry(self, carried: ActiveRun) -> None:
+    async def _execute_counted(self, active: ActiveRun) -> None:
         """Execute a run, and count the attempt."""
-        bind_log_context(carried.assignment, carried.request)
-        slug = carried.assignment.scope.agent
-        agent = slug if carried.agent else OTHERS
-        attempts.labels(agent, _why(carried.assignment)).inc()
-        outcome = await self._execute(carried)
-        run_seconds.labels(agent, outcome).observe(carried.age)
+        bind_log_context(active.run, active.request)
+        slug = active.run.scope.agent
+        agent = slug if active.agent else OTHERS
+        attempts.labels(agent, _why(active.run)).inc()
+        outcome = await self._execute(active)
+        run_seconds.labels(agent, outcome).observe(active.age)
 
-    async def _execute(self, carried: ActiveRun) -> str:
+    async def _execute(self, active: ActiveRun) -> str:
         """Execute a run; return the outcome for the metrics."""
-        run = carried.assignment
+        run = active.run
         conversation = StoredConversation(run)
-        meter = Meter(run, carried.request)
+        meter = Meter(run, active.request)
         recorder = Recorder(run, conversation, meter)
-        journal = _make_journal(carried, recorder, meter)
+        journal = _make_journal(active, recorder, meter)
         secrets = StoredSecrets(run)
-        turn = carried.turn = turn_of(
-            run, journal, StoredFiles(run), secrets, conversation, carried.request
+        turn = active.turn = turn_of(
+            run, journal, StoredFiles(run), secrets, conversation, active.request
         )
         log = self._notebook.open(run)
         current.set(log)  # for this task, and for tasks and threads that the agent starts
         try:
-            with AttemptSpan(carried, turn.message.message_id, recorder):
-                end = await self._listen_to(carried, turn, recorder, journal)
+            with AttemptSpan(active, turn.message.message_id, recorder):
+                end = await self._listen_to(active, turn, recorder, journal)
                 failpoint("worker.agent_returned")
-                carried.ending = True
+                active.ending = True
                 recorder.finish(end)
                 await recorder.wait_written()
                 await secrets.wipe()
-            await self._end_calls(carried, journal)
+            await self._end_calls(active, journal)
             return "failed" if recorder.state is TaskState.FAILED else end.status
         except LeaseLost:
-            logger.info("run %s lost its task; its agent was stopped", run.run)
+            logger.info("run %s lost its task; its agent was stopped", run.key)
             return "canceled"
         except Overloaded as fault:
-            logger.warning("run %s could not write: %s", run.run, fault.__cause__)
-            self._leases.give_back(run.token, carried)
+            logger.warning("run %s could not write: %s", run.key, fault.__cause__)
+            self._leases.give_back(run.token, active)
             return "handed_back"
         except asyncio.CancelledError:
-            logger.info("run %s was stopped", run.run)
+            logger.info("run %s was stopped", run.key)
             stopped = "handed_back" if self._draining else "canceled"
-            return "parked" if carried.parked else stopped
+            return "parked" if active.parked else stopped
         except ProcessDied as fault:
             await self._surrender(run, str(fault), recorder=recorder)
         except Exception:  # its events cannot be written: it is tried again, or fails
-            logger.exception("run %s could not be recorded", run.run)
+            logger.exception("run %s could not be recorded", run.key)
             await self._note(run, traceback.format_exc())
             await self._surrender(run, "the agent's output could not be stored")
         finally:
@@ -480,34 +480,34 @@ class Runner:
                 await meter.close()  # it was spent, however the run ended
         return "crashed"
 
-    async def _end_calls(self, carried: ActiveRun, journal: StoredJournal) -> None:
+    async def _end_calls(self, active: ActiveRun, journal: StoredJournal) -> None:
         """Close the calls of a run that has ended, and tell the task that has called its own. A look does what is missed."""
-        run = carried.assignment
+        run = active.run
         with contextlib.suppress(Overloaded):
             if journal.has_called:
                 await run_in_thread(call_trees.end_turn, run.task, run.input_number)
-            if carried.request.path:
+            if active.request.path:
                 await run_in_thread(call_trees.settle, run.task)
 
     async def _listen_to(
-        self, carried: ActiveRun, turn: Turn, recorder: Recorder, journal: StoredJournal
+        self, active: ActiveRun, turn: Turn, recorder: Recorder, journal: StoredJournal
     ) -> RunEnd:
         """Record the agent's values to its end, or until a budget stops it.
 
         Raises CancelledError if the run was stopped, however the agent reacted.
         """
-        run, agent = carried.assignment, carried.agent
+        run, agent = active.run, active.agent
         try:
             if agent is None:
                 raise AgentError("The agent is no longer hosted here.")
             if run.attempt > 1 and agent.after_crash == "fail":
                 return self._not_again(recorder)
             await journal.admit("")
-            values = self._run_agent(agent, turn, carried)
+            values = self._run_agent(agent, turn, active)
             heard = with_output(values)
             async with journal.meter.limit, contextlib.aclosing(values), contextlib.aclosing(heard):
-                await recorder.record(heard, agent, turn, carried.threads)
-            carried.threads.check()
+                await recorder.record(heard, agent, turn, active.threads)
+            active.threads.check()
             turn._unused.tell(type(agent).__module__, agent.run)  # noqa: SLF001 - warnings for the author
             try:
                 recorder.remember(turn.memory, definition(agent.run))
@@ -520,26 +520,26 @@ class Runner:
             task = asyncio.current_task()
             if isinstance(fault, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # the runner stopped it
-            if carried.threads.stopped:
-                logger.info("run %s raised when it was stopped", run.run, exc_info=fault)
+            if active.threads.stopped:
+                logger.info("run %s raised when it was stopped", run.key, exc_info=fault)
                 raise asyncio.CancelledError from fault
             if isinstance(fault, ProcessDied):
                 raise
             return self._fail(run, recorder, journal.meter.refusal or fault)
         return RunEnd()
 
-    def _run_agent(self, agent: Agent, turn: Turn, carried: ActiveRun) -> AsyncGenerator[Any, None]:
-        if carried.assignment.quarantine is Quarantine.PROCESS:
-            return self._isolation.drive(agent, turn, carried.threads)
+    def _run_agent(self, agent: Agent, turn: Turn, active: ActiveRun) -> AsyncGenerator[Any, None]:
+        if active.run.quarantine is Quarantine.PROCESS:
+            return self._isolation.drive(agent, turn, active.threads)
         if agent.runs_in == "process":
-            return self._processes.drive(agent, turn, carried.threads)
-        return drive(agent, turn, carried.threads)
+            return self._processes.drive(agent, turn, active.threads)
+        return drive(agent, turn, active.threads)
 
     async def _surrender(
         self, run: ClaimedRun, how: str, *, recorder: Recorder | None = None
     ) -> None:
         """End an attempt by its own fault, which counts. Events in its recorder stay."""
-        logger.warning("run %s of %s: %s", run.run, run.scope.agent, how)
+        logger.warning("run %s of %s: %s", run.key, run.scope.agent, how)
         # After one of these the run is rescued, or was cancelled.
         with contextlib.suppress(LeaseLost, Overloaded, TransactionRefused):
             if recorder is not None:
@@ -560,7 +560,7 @@ class Runner:
         tracing.fail_current(type(fault).__name__)
         text = _sendable(str(fault)) if isinstance(fault, AgentError) else "The agent failed."
         if not isinstance(fault, AgentError):
-            logger.error("run %s of %s failed", run.run, run.scope.agent, exc_info=fault)
+            logger.error("run %s of %s failed", run.key, run.scope.agent, exc_info=fault)
         trace = _sendable("".join(traceback.format_exception(fault)))[-MAX_TRACE_LENGTH:]
         said, line = [Part(text=text)], text
         if not isinstance(fault, AgentError):
@@ -587,7 +587,7 @@ class Runner:
         if self._claimer:  # a running claim may bring runs, which must be handed back too
             await asyncio.wait([self._claimer], timeout=seconds + CLAIM_SECONDS)
             self._claimer.cancel()
-        tasks = [carried.task for carried in self._carried.values()]
+        tasks = [active.task for active in self._active.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=max(0.0, end - self._loop.time()))
         try:
@@ -597,19 +597,17 @@ class Runner:
             await self._notebook.close()
             self._leases.stop()
             self._stack.close()
-            await self._elsewhere.close()
+            await self._subscriber.close()
 
     async def _hand_back(self) -> None:
-        left = [carried for carried in self._carried.values() if not carried.task.done()]
-        for carried in left:
-            carried.stop()
+        left = [active for active in self._active.values() if not active.task.done()]
+        for active in left:
+            active.stop()
         if left:
-            await asyncio.wait([carried.task for carried in left], timeout=0.5)
+            await asyncio.wait([active.task for active in left], timeout=0.5)
         await asyncio.gather(self._processes.kill(), self._isolation.kill())
         owed = dict(self._leases.owed)
-        tokens = {*owed, *(carried.assignment.token for carried in left)}
+        tokens = {*owed, *(active.run.token for active in left)}
         acted = [one for one in (*left, *owed.values()) if one is not None and one.acted]
         if tokens:
-            await run_in_thread(
-                runs.hand_back, tokens, tried=[one.assignment.token for one in acted]
-            )
+            await run_in_thread(runs.hand_back, tokens, tried=[one.run.token for one in acted])

@@ -1,8 +1,8 @@
-"""The slots of a process: a limit on its concurrent runs, and on those of one share.
+"""The slots of a process: a limit on its concurrent runs, and on those of one quota key.
 
-Some slots stay free for new shares: a share gets no more while it has `KEPT` times as many as are free. A single share
-gets nine tenths of all; two that want all get 95 % together, and so on, so that the next share always finds a slot. If
-there are fewer than ten slots, none is kept free. `A2A_RUN_SLOTS_PER_TENANT` also limits a share.
+Some slots stay free for new keys: a key gets no more while it has `KEPT` times as many as are free. A single key
+gets nine tenths of all; two that want all get 95 % together, and so on, so that the next key always finds a slot. If
+there are fewer than ten slots, none is kept free. `A2A_RUN_SLOTS_PER_TENANT` also limits a key.
 
 A run of a synchronous agent also needs a thread, and one of an agent with `runs_in = "process"` a process. A process takes
 no more runs of a kind than it can execute. The others wait in the table, where other processes find them.
@@ -24,7 +24,7 @@ from a2a_tasks.conf import conf
 
 __all__ = ["KEPT", "AgentKind", "SlotLender", "Slots"]
 
-#: Largest ratio of a share's slots to the free slots.
+#: Largest ratio of a quota key's slots to the free slots.
 KEPT = 9
 #: Least number of runs that may wait in memory for other tasks beside those that have a slot.
 MIN_WAITING = 100
@@ -50,7 +50,7 @@ class AgentKind(enum.Enum):
 
 
 class Slots:
-    """The count of a process's runs: in total, by share (`Caller.quota_key`), and by kind of agent."""
+    """The count of a process's runs: in total, by quota key (`Caller.quota_key`), and by kind of agent."""
 
     def __init__(
         self, count: int, limits: Mapping[AgentKind, Callable[[], int]] | None = None
@@ -65,14 +65,14 @@ class Slots:
         self._kinds: Counter[AgentKind] = Counter()
 
     def take(self, quota_key: str, kind: AgentKind = AgentKind.LOOP) -> None:
-        """Count one run more of this share and kind."""
+        """Count one run more of this key and kind."""
         self.room -= 1
         self._taken[quota_key] += 1
         self._kinds[kind] += 1
 
     def free(self, quota_key: str, kind: AgentKind = AgentKind.LOOP) -> bool:
-        """Count one run less of this share and kind; return whether a due run may have waited for the slot."""
-        # With one more free slot, a full share may have more, too.
+        """Count one run less of this key and kind; return whether a due run may have waited for the slot."""
+        # With one more free slot, a full key may have more, too.
         awaited = self.find_room(kind) <= 0 or bool(self.full())
         self.room += 1
         self._taken[quota_key] -= 1
@@ -103,22 +103,22 @@ class Slots:
         return self.room if limit is None else min(self.room, limit() - self._kinds[kind])
 
     def full(self) -> Collection[str]:
-        """Return the shares that have all the slots that they may have now."""
-        bound = self._limit_share()
-        return [share for share, taken in self._taken.items() if taken >= bound]
+        """Return the quota keys that have all the slots that they may have now."""
+        bound = self._limit_per_key()
+        return [key for key, taken in self._taken.items() if taken >= bound]
 
     def at_once(self) -> int:
-        """Return how many runs of unknown shares can be taken so that no share exceeds its limit."""
-        bound = self._limit_share()
+        """Return how many runs of unknown keys can be taken so that no key exceeds its limit."""
+        bound = self._limit_per_key()
         fullest = max((taken for taken in self._taken.values() if taken < bound), default=0)
-        # In the worst case one share takes all of them, and each leaves one free slot less.
+        # In the worst case one key takes all of them, and each leaves one free slot less.
         until_kept = math.ceil((KEPT * self.room - fullest) / (KEPT + 1))
         return min(
             self.room, until_kept, (int(conf.RUN_SLOTS_PER_TENANT) or self.room + fullest) - fullest
         )
 
-    def _limit_share(self) -> int:
-        """Return the number of slots at which a share gets no more now."""
+    def _limit_per_key(self) -> int:
+        """Return the number of slots at which a quota key gets no more now."""
         kept = KEPT * max(0, self.room)
         return min(kept, int(conf.RUN_SLOTS_PER_TENANT) or kept)
 

@@ -127,7 +127,7 @@ def bind_log_context(run: ClaimedRun, request: RunRequest) -> None:
     """Let log lines of the present task, and of what it starts, name the run."""
     scope = run.scope
     log_context.current.set(
-        LogContext(request.request_id, run.task_id, scope.agent, run.run, run.attempt, scope.tenant)
+        LogContext(request.request_id, run.task_id, scope.agent, run.key, run.attempt, scope.tenant)
     )
 
 

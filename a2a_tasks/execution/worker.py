@@ -113,7 +113,7 @@ def wake() -> None:
 
 def count_active_runs() -> int:
     """Return the number of runs that this worker executes."""
-    return 0 if _runner is None else _runner.carrying
+    return 0 if _runner is None else _runner.runs_in_process
 
 
 def patient() -> bool:

@@ -39,9 +39,12 @@ class Run(models.Model):
     queue = models.CharField(max_length=64)
     #: The slug of its agent, as in its task: claims read the waiting runs of one agent after another.
     agent = models.CharField(max_length=64, blank=True, default="", db_default="")
-    #: The tenant or principal whose share of the slots it counts for (`Caller.quota_key`).
-    share = models.CharField(max_length=256, blank=True, default="", db_default="")
-    #: Number of its round: runs start in rounds, one of each share per round (`store/backend/fair_queue.py`); 0 = started at
+    #: The tenant or principal whose share of the slots it counts for (`Caller.quota_key`). Four columns keep their earlier
+    #: names, so that processes of an earlier release work on (docs/decisions/0002).
+    quota_key = models.CharField(
+        max_length=256, blank=True, default="", db_default="", db_column="share"
+    )
+    #: Number of its round: runs start in rounds, one of each quota key per round (`store/backend/fair_queue.py`); 0 = started at
     #: once; BEHIND = it waits for an earlier run (`store/successors.py`); PARKED = it waits for `due_at`, or for the end of a
     #: task (`store/parking.py`).
     round = models.BigIntegerField(default=0, db_default=0)
@@ -53,14 +56,14 @@ class Run(models.Model):
     lease_seconds = models.FloatField(default=0)
     lease_until = models.DateTimeField(null=True)
     #: Number of runs in its process at the last heartbeat, including this one; 0 = unknown.
-    company = models.IntegerField(default=0, db_default=0)
+    runs_in_process = models.IntegerField(default=0, db_default=0, db_column="company")
     #: Deaths that count against MAX_ATTEMPTS: alone in its process, since the last progress of an attempt.
     deaths = models.IntegerField(default=0, db_default=0)
     #: Consecutive deaths of processes that carried other runs as well. They lead to quarantine (`store/quarantine.py`).
     shared_deaths = models.IntegerField(default=0, db_default=0)
     #: The task's newest event at the last death, and the most events that one attempt wrote before it died.
     died_at_event = models.IntegerField(default=0, db_default=0)
-    furthest = models.IntegerField(default=0, db_default=0)
+    max_events = models.IntegerField(default=0, db_default=0, db_column="furthest")
     #: Upper bound of the lifetime of an attempt that died, in seconds.
     longest_life = models.FloatField(default=0, db_default=0)
     #: The key of its context if the runs of the context wait for each other (`Agent.one_at_a_time`); null = they do not.
@@ -107,13 +110,12 @@ class Run(models.Model):
                 condition=Q(status="queued"),
             ),
             models.Index("id", name="run_behind", condition=IS_BEHIND),
-            models.Index("share", "queue", "round", name="run_share", condition=Q(status="queued")),
+            models.Index(
+                "quota_key", "queue", "round", name="run_share", condition=Q(status="queued")
+            ),
             models.Index("lease_until", name="run_leased", condition=Q(status="running")),
             models.Index(
-                "queue",
-                "agent",
-                "round",
-                "id",
+                *("queue", "agent", "round", "id"),
                 name="run_suspect",
                 condition=Q(status="queued", shared_deaths__gte=2),
             ),
@@ -128,14 +130,10 @@ class Run(models.Model):
                 condition=IS_PARKED & Q(waits_for_budget__isnull=False),
             ),
             models.Index(
-                "task",
-                "id",
-                name="run_unfinished",
-                condition=Q(status__in=["queued", "running"]),
+                "task", "id", name="run_unfinished", condition=Q(status__in=["queued", "running"])
             ),
             models.Index(
-                "ordered_in",
-                "id",
+                *("ordered_in", "id"),
                 name="run_ordered",
                 condition=Q(status__in=["queued", "running"], ordered_in__isnull=False),
             ),

@@ -25,8 +25,8 @@ class Task(models.Model):
     tenant = models.CharField(max_length=256, blank=True, default="")
     #: The owner of its scope: a principal, or `caller.TENANTS` if its tenant shares it.
     owner = models.CharField(max_length=256, blank=True, default="")
-    #: The principal that made it, if that is not the owner.
-    maker = models.CharField(max_length=256, blank=True, db_default="")
+    #: The principal that created it, if that is not the owner.
+    created_by = models.CharField(max_length=256, blank=True, db_default="", db_column="maker")
     agent = models.CharField(max_length=64)
     context = models.ForeignKey(
         Context, on_delete=models.PROTECT, related_name="tasks", db_index=False

@@ -204,8 +204,8 @@ def _claim_slot(
     """
     if call.answers:
         return None
-    # `hold` also starts the runner of this process. So it is called even if its lease is not used.
-    lease = dispatch.hold(route.queue, call.caller.quota_key, route.agent)
+    # `preclaim` also starts the runner of this process. So it is called even if its lease is not used.
+    lease = dispatch.preclaim(route.queue, call.caller.quota_key, route.agent)
     joins = bool(request.message.context_id or request.message.task_id or request.named)
     waits = route.agent.one_at_a_time == "context" and joins
     return None if waits or call.agent.slug in switches.limits() else lease
@@ -258,7 +258,7 @@ def _make_new_task(
         binding=call.binding or "",
         opening=title_of(stored.parts),
         queue=route.queue,
-        share=call.caller.quota_key,
+        quota_key=call.caller.quota_key,
         request=run_request(
             request,
             call.caller,
@@ -276,7 +276,7 @@ def _make_new_task(
         companions=(*companions, remember(key)) if key else companions,
         place=call.chat,
         lock=_name_lock(key, call),
-        hold=lease,
+        lease=lease,
         answers=call.answers,
         question=call.question,
     )

@@ -194,8 +194,8 @@ async def _accept(run: ClaimedRun, wanted: WantedCall, call: AgentCall, tree: Ca
         return str(begun.args[0])
     failpoint("call.accepted")
     tree_depth.observe(len(tree.path))
-    if accepted.assignment is not None:
-        dispatch.carry(accepted.assignment)
+    if accepted.claimed_run is not None:
+        dispatch.start_run(accepted.claimed_run)
     return companion.result
 
 

@@ -27,11 +27,12 @@ from a2a_tasks.store.records import Accepted
 from a2a_tasks.store.tasks import reveal
 from a2a_tasks.streaming.stream import EventReader, EventsRemoved
 
-__all__ = ["AcceptedSend", "at_most", "converse"]
+__all__ = ["AcceptedSend", "at_most", "converse", "insist"]
 
 T = TypeVar("T")
-#: Seconds before the end of the drain at which a waiting client is answered.
-ANSWER_SECONDS = 0.5
+#: Seconds before the end of the drain at which a waiting client is answered; and those at which its wait for events ends:
+#: the time between is for the reads that the answer needs.
+ANSWER_SECONDS, READ_SECONDS = 0.5, 1.0
 #: Seconds for which the answer to an accepted message waits for a database that is away: a client that gets 503 may send
 #: the message once more.
 AWAY_SECONDS = 30.0
@@ -76,9 +77,9 @@ class AcceptedSend:
         if not events or events[0].number != self._since + 1:
             events = []
         while (number := events[-1].number if events else self._since) < last:
-            read = await _insist(run_in_thread, event_log.read_after, self.accepted.task, number)
+            read = await insist(run_in_thread, event_log.read_after, self.accepted.task, number)
             if not read or read[0].number != number + 1:
-                return (await _insist(self.follower.restart)).view
+                return (await insist(self.follower.restart)).view
             events = events + [event for event in read if event.number <= last]
         return fold(self._view, events)
 
@@ -96,7 +97,7 @@ class AcceptedSend:
             return Raw(self.events[0].body.encode())
         self._is_task = True
         if not self.events:
-            await _insist(run_in_thread, reveal, self.accepted.task)
+            await insist(run_in_thread, reveal, self.accepted.task)
         return self.accepted.view
 
     def ends(self, event: Recorded) -> bool:
@@ -113,9 +114,12 @@ class AcceptedSend:
 
     async def reach(self, number: int) -> list[Recorded]:
         """Read up to an existing event, or to the end of the turn; return the events that came after it."""
+        await insist(self._read_to, number)
+        return [event for event in self.events if event.number > number]
+
+    async def _read_to(self, number: int) -> None:
         while self.follower.number < number and not self.follower.done:
             self._keep(await self.follower.next())
-        return [event for event in self.events if event.number > number]
 
     async def wait_settled(self) -> Task:
         """Return the task once it has ended or waits for the client, or its present state after the maximum wait."""
@@ -135,14 +139,14 @@ class AcceptedSend:
         try:
             self._keep(await self.follower.next())
         except EventsRemoved:
-            found = await _insist(self.follower.restart)
+            found = await insist(self.follower.restart)
             self._view, self._since, self.events = found.view, found.last_event, []
 
 
-async def _insist(ask: Callable[..., Awaitable[T]], *args: Any) -> T:
-    """Ask until the database answers. Raises Overloaded after AWAY_SECONDS."""
+async def insist(ask: Callable[..., Awaitable[T]], *args: Any) -> T:
+    """Ask until the database answers. Raises Overloaded after AWAY_SECONDS, or in time before a drain is over."""
     try:
-        async with asyncio.timeout(AWAY_SECONDS):
+        async with _limit(AWAY_SECONDS, ANSWER_SECONDS):
             return await retry_until_answered(lambda: ask(*args), repeatable=True)
     except TimeoutError as fault:
         raise Overloaded from fault
@@ -192,7 +196,7 @@ async def _begin(
     key: IdempotencyKey | None = None,
 ) -> AcceptedSend:
     accepted = await accept(request, call, key)
-    run = accepted.assignment
+    run = accepted.claimed_run
     is_task = bool(request.message.task_id) or makes_task(request, call)
     conversation = AcceptedSend(accepted, is_task=is_task, pauses=pauses)
     try:
@@ -205,7 +209,7 @@ async def _begin(
     finally:
         # this process has claimed the run: it starts whatever happens to this request
         if run is not None:
-            dispatch.carry(run)
+            dispatch.start_run(run)
     return conversation
 
 
@@ -243,18 +247,25 @@ def _lock_key(key: IdempotencyKey) -> asyncio.Lock:
 @contextlib.asynccontextmanager
 async def at_most(seconds: float) -> AsyncIterator[None]:
     """Leave the block after so many seconds, or in time before a drain is over; the work done so far is kept."""
-    loop, over = asyncio.get_running_loop(), False
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds) as limit:
+        async with _limit(seconds, READ_SECONDS):
+            yield
 
-            def hurry() -> None:
-                left = max(0.0, process_lifetime.drain_seconds() - ANSWER_SECONDS)
-                if not over:
-                    limit.reschedule(min(limit.when() or math.inf, loop.time() + left))
 
-            forget = process_lifetime.on_drain(lambda: loop.call_soon_threadsafe(hurry))
-            try:
-                yield
-            finally:
-                over = True
-                forget()
+@contextlib.asynccontextmanager
+async def _limit(seconds: float, spare: float) -> AsyncIterator[None]:
+    """Raise TimeoutError after so many seconds, or `spare` seconds before a drain is over."""
+    loop, over = asyncio.get_running_loop(), False
+    async with asyncio.timeout(seconds) as limit:
+
+        def hurry() -> None:
+            left = max(0.0, process_lifetime.drain_seconds() - spare)
+            if not over:
+                limit.reschedule(min(limit.when() or math.inf, loop.time() + left))
+
+        forget = process_lifetime.on_drain(lambda: loop.call_soon_threadsafe(hurry))
+        try:
+            yield
+        finally:
+            over = True
+            forget()

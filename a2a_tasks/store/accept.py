@@ -49,7 +49,7 @@ def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
             return [TaskExists(str(fault)) if isinstance(fault, IntegrityError) else fault]
         return one_by_one(accept_many, news)
     failpoint("accept.committed")
-    for queue in {new.queue for new in news if new.hold is None}:
+    for queue in {new.queue for new in news if new.lease is None}:
         pubsub.publish(pubsub.RunQueued(queue))
     for keys in inserted:
         if keys and keys.behind:
@@ -90,17 +90,17 @@ def _make_accepted(new: NewTask, keys: InsertedTask) -> Accepted:
         number=1,
         run=keys.run,
         view=new_view(new),
-        assignment=_assignment(new, keys.task, keys.run),
+        claimed_run=_make_claimed(new, keys.task, keys.run),
     )
 
 
-def _assignment(new: NewTask, task: int, run: int) -> ClaimedRun | None:
-    if new.hold is None:
+def _make_claimed(new: NewTask, task: int, run: int) -> ClaimedRun | None:
+    if new.lease is None:
         return None
     return ClaimedRun(
-        run=run,
-        token=new.hold.token,
-        requested_at=new.hold.requested_at,
+        key=run,
+        token=new.lease.token,
+        requested_at=new.lease.requested_at,
         attempt=1,
         task=task,
         scope=new.scope,
@@ -113,6 +113,6 @@ def _assignment(new: NewTask, task: int, run: int) -> ClaimedRun | None:
         input=new.message,
         request=new.request,
         memory="",
-        share=new.share,
+        quota_key=new.quota_key,
         ordered=new.ordered,
     )

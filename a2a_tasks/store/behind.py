@@ -33,7 +33,7 @@ def release(*, task: int | None = None, context: int | None = None) -> list[pubs
     """
     which = {"ordered_in": context} if context is not None else {"task": task}
     unfinished = Run.objects.filter(**which, status__in=UNFINISHED).order_by("pk")
-    first = unfinished.only("pk", "status", "round", "queue", "share").first()
+    first = unfinished.only("pk", "status", "round", "queue", "quota_key").first()
     if first is None or first.status != RunStatus.QUEUED:
         return []
     if first.is_behind:
@@ -56,7 +56,7 @@ def look_again(run: int) -> None:
 def _release(run: Run) -> bool:
     """Give a run its round, unless it waits for another one still. It counts as due from now on."""
     alone = Run.objects.filter(IS_BEHIND, pk=run.pk).exclude(fair_queue.behind_another())
-    place = fair_queue.join_round(run.queue, run.share)
+    place = fair_queue.join_round(run.queue, run.quota_key)
     return bool(alone.update(round=place, due_at=Now()))
 
 
@@ -67,7 +67,7 @@ def release_missed(after: int) -> int:
     """
     waits = ExpressionWrapper(fair_queue.behind_another(), output_field=BooleanField())
     rows = Run.objects.filter(IS_BEHIND, pk__gt=after).order_by("pk").annotate(waits=waits)
-    found = list(rows.only("pk", "queue", "share")[:SLICE])
+    found = list(rows.only("pk", "queue", "quota_key")[:SLICE])
     for run in found:
         if not run.waits and _release(run):
             pubsub.publish(pubsub.RunQueued(run.queue))

@@ -146,7 +146,7 @@ class CallCompanion:
             update_fields=list(values),
         )
         self.result = _describe(child, wanted)
-        Step.objects.create(**turn, name=wanted.name, result=self.result, run=run.run)
+        Step.objects.create(**turn, name=wanted.name, result=self.result, run=run.key)
 
     def lock(self) -> None:
         """Lock the root, so that its tree is counted by one at a time, and the calling task, if the run still holds it."""
@@ -218,7 +218,7 @@ def tell_waits(run: ClaimedRun) -> list[Recorded]:
         metadata=metadata,
     )
     working, said, now = TaskState.WORKING, write(message).decode(), event_log.now()
-    return [event_log.change_state(task, working, at=now, message=said, run=run.run)]
+    return [event_log.change_state(task, working, at=now, message=said, run=run.key)]
 
 
 def has_open() -> bool:

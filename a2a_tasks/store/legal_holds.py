@@ -19,7 +19,7 @@ M = TypeVar("M", bound=Model)
 #: below them.
 COLUMNS = (
     (Held.PRINCIPAL, "owner"),
-    (Held.PRINCIPAL, "maker"),  # in the scope shared by its tenant
+    (Held.PRINCIPAL, "created_by"),  # in the scope shared by its tenant
     (Held.CONTEXT, "context__public_id"),
     (Held.TASK, "public_id"),
 )

@@ -71,7 +71,7 @@ def _write(parking: Parking) -> list[Recorded] | None:
     """Return the events of the wait; None if it need not wait."""
     run = parking.run
     # The sum is locked: a later search for runs to wake finds this one.
-    if parking.budget is not None and not budget_room.must_wait(parking.budget, run.run):
+    if parking.budget is not None and not budget_room.must_wait(parking.budget, run.key):
         return None
     held = Task.objects.filter(pk=run.task, run_token=run.token).exclude(run_token="")
     if not held.update(run_token=""):
@@ -81,7 +81,7 @@ def _write(parking: Parking) -> list[Recorded] | None:
         return None
     failpoint("park.fenced")
     until = datetime.datetime.fromtimestamp(min(parking.until, LAST_SECOND), datetime.UTC)
-    Run.objects.filter(pk=run.run, status=RunStatus.RUNNING, token=run.token).update(
+    Run.objects.filter(pk=run.key, status=RunStatus.RUNNING, token=run.token).update(
         status=RunStatus.QUEUED,
         token="",
         lease_until=None,
@@ -212,14 +212,14 @@ def _give_rounds_for(key: int) -> Counter[str]:
 def _give_rounds(due: QuerySet[Run]) -> Counter[str]:
     """Let runs join rounds; return their number by queue. Runs that another transaction has locked are left."""
     free = due.order_by("due_at").select_for_update(skip_locked=True)
-    found = list(free.only("pk", "queue", "share", "due_at")[:BATCH])
+    found = list(free.only("pk", "queue", "quota_key", "due_at")[:BATCH])
     if not found:
         return Counter()
     failpoint("park.waking")
     now = backend().read_clock()
     rounds = dict[tuple[str, str], int]()
     for run in found:
-        turn = run.queue, run.share
+        turn = run.queue, run.quota_key
         run.round = rounds.get(turn) or fair_queue.join_round(*turn)
         rounds[turn] = run.round + 1
         run.due_at = min(run.due_at, datetime.datetime.fromtimestamp(now, datetime.UTC))

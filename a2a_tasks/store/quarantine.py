@@ -49,7 +49,7 @@ def count_death(run: Run, last_event: int, *, others: int, stepped: bool) -> Non
     `stepped`: True if the attempt has kept a step.
     """
     events = last_event - max(run.died_at_event, run.input_number)
-    further = stepped or events > run.furthest
+    further = stepped or events > run.max_events
     if further and run.attempt <= RENEWED:
         run.deaths = 0
     if others:
@@ -57,7 +57,7 @@ def count_death(run: Run, last_event: int, *, others: int, stepped: bool) -> Non
         run.shared_deaths = 1 if cleared else run.shared_deaths + 1
     else:  # a run that died without other runs stays in quarantine, however far it got
         run.deaths += 1
-    run.died_at_event, run.furthest = last_event, max(run.furthest, events)
+    run.died_at_event, run.max_events = last_event, max(run.max_events, events)
     run.longest_life = max(run.longest_life, _life(run))
 
 

@@ -128,8 +128,8 @@ class NewTask:
     #: The beginning of its text, for lists (`title_of`, `protocol/titles.py`).
     opening: str = ""
     queue: str
-    #: The share of the slots that its run takes from.
-    share: str = ""
+    #: The key whose share of the slots its run takes from (`Caller.quota_key`).
+    quota_key: str = ""
     #: The rest of the request as JSON, for the run.
     request: str = ""
     metadata: str = ""
@@ -143,7 +143,7 @@ class NewTask:
     is_task: bool = True
     #: True if its run waits for the earlier ones of its context.
     ordered: bool = False
-    hold: PreclaimedLease | None = None
+    lease: PreclaimedLease | None = None
     #: Dialects whose ended tasks begin anew: if the task has ended and was created in one of them, a successor begins.
     reopens: frozenset[str] = frozenset()
     #: The question that the message answers in place of the client; it answers no other one.
@@ -158,7 +158,7 @@ class NewTask:
     lock: str = ""
 
     @property
-    def maker(self) -> str:
+    def created_by(self) -> str:
         """The principal that creates the task, if it is not the owner; else empty."""
         return "" if self.principal == self.scope.owner else self.principal
 
@@ -207,8 +207,8 @@ class WantedRuns:
     worker: str
     lease_seconds: float
     #: Number of runs that the worker holds already.
-    carrying: int = 0
-    #: Shares whose runs are not claimed.
+    runs_in_process: int = 0
+    #: Quota keys whose runs are not claimed: they have all slots that they may have.
     full: Collection[str] = ()
     quarantine: Quarantine = Quarantine.NONE
     #: Further agents that this process knows. Their runs are not claimed, not even to be failed.
@@ -223,7 +223,7 @@ class WantedRuns:
 class ClaimedRun:
     """A run that this process has claimed, with all values needed to execute it."""
 
-    run: int
+    key: int
     token: str
     attempt: int
     task: int
@@ -237,7 +237,7 @@ class ClaimedRun:
     input: str
     request: str
     memory: str
-    share: str = ""
+    quota_key: str = ""
     #: The quarantine that follows from earlier deaths.
     quarantine: Quarantine = Quarantine.NONE
     #: Longest life of an attempt that died, in seconds.
@@ -271,7 +271,7 @@ class Accepted:
     number: int
     run: int
     view: Task
-    assignment: ClaimedRun | None = None
+    claimed_run: ClaimedRun | None = None
 
 
 class StepResult(NamedTuple):

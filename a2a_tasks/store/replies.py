@@ -64,7 +64,7 @@ def reply(new: NewTask) -> Accepted:
     run = taken.run
     if run is not None and run.is_behind:
         look_again(run.pk)
-    elif accepted.assignment is None:
+    elif accepted.claimed_run is None:
         pubsub.publish(pubsub.RunQueued(run.queue if run else new.queue))
     for task, recorded in taken.recorded:
         pubsub.publish(pubsub.Committed(task, recorded[-1].number, recorded))
@@ -114,24 +114,24 @@ def _write(new: NewTask, checked: str) -> tuple[Accepted, _Taken]:
         raise _Unchecked(question)
     recorded, number = _record(task, new)
     if unfinished:
-        new = replace(new, hold=None)  # it waits for the runs before it
+        new = replace(new, lease=None)  # it waits for the runs before it
     _note(new)
     if asked is None:
         run = create_run(task, number, new)
-        taken, turn, assignment = _Taken([], run), run.pk, _assignment(task, run, new)
+        taken, turn, claimed = _Taken([], run), run.pk, _make_claimed(task, run, new)
     else:
-        taken, turn, assignment = _pass_down(asked, new), asked.turn, None
+        taken, turn, claimed = _pass_down(asked, new), asked.turn, None
     new.accompany(task.pk)
     if new.place:
         keep_place(new.place, task.pk, recorded[-1].number)
-    if assignment is not None:
-        Task.objects.filter(pk=task.pk).update(run_token=assignment.token, batches=0)
+    if claimed is not None:
+        Task.objects.filter(pk=task.pk).update(run_token=claimed.token, batches=0)
     accepted = Accepted(
         task=task.pk,
         number=recorded[-1].number,
         run=turn,
         view=view(task),
-        assignment=assignment,
+        claimed_run=claimed,
     )
     return accepted, _Taken([(task.pk, recorded), *taken.recorded], taken.run)
 
@@ -203,11 +203,11 @@ def _pass_down(asked: _Asking, new: NewTask) -> _Taken:
     new = replace(
         _address(child, new),
         queue=before.queue,
-        share=before.share,
+        quota_key=before.quota_key,
         request=_note_sender(before.request, new),
         ordered=before.ordered_in is not None,
         companions=(),
-        hold=None,
+        lease=None,
         detail={"via": msgspec.json.decode(asked.call.path)},
     )
     recorded, number = _record(child, new)
@@ -290,13 +290,13 @@ def _note(new: NewTask) -> None:
     audit.note(Action.TASK_SEND, new.id, scope=new.scope, actor=by, **about)
 
 
-def _assignment(task: Task, run: Run, new: NewTask) -> ClaimedRun | None:
-    if new.hold is None:
+def _make_claimed(task: Task, run: Run, new: NewTask) -> ClaimedRun | None:
+    if new.lease is None:
         return None
     return ClaimedRun(
-        run=run.pk,
-        token=new.hold.token,
-        requested_at=new.hold.requested_at,
+        key=run.pk,
+        token=new.lease.token,
+        requested_at=new.lease.requested_at,
         attempt=1,
         task=task.pk,
         scope=new.scope,
@@ -309,7 +309,7 @@ def _assignment(task: Task, run: Run, new: NewTask) -> ClaimedRun | None:
         input=new.message,
         request=new.request,
         memory=task.memory,
-        share=new.share,
+        quota_key=new.quota_key,
         ordered=new.ordered,
         artifacts=list_artifacts(task.pk),
     )

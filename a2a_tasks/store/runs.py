@@ -63,7 +63,7 @@ COUNTED = (
     "deaths",
     "shared_deaths",
     "died_at_event",
-    "furthest",
+    "max_events",
     "longest_life",
 )
 WAITING = ("status", "token", "lease_until", "due_at", "said", "parked_in")
@@ -122,12 +122,12 @@ def count_waiting(queue: str, limit: int) -> int:
     return len(waiting.order_by("round", "pk").values_list("pk")[:limit])
 
 
-def count_unfinished(share: str, limit: int) -> int:
-    """Count the waiting and running runs of a share, up to `limit`, also those behind others.
+def count_unfinished(quota_key: str, limit: int) -> int:
+    """Count the waiting and running runs of a quota key, up to `limit`, also those behind others.
 
     Parked ones count only if they wait for agents that they have called: a tree must not begin without end.
     """
-    mine = Run.objects.filter(share=share).values_list("pk")
+    mine = Run.objects.filter(quota_key=quota_key).values_list("pk")
     # In this order, a run that starts between the two queries is not counted; in the other order it would count twice.
     going = len(mine.filter(status=RunStatus.RUNNING)[:limit])
     waiting = WAITS_FOR_SLOT | IS_BEHIND | Q(IS_PARKED, awaits_calls=True)
@@ -157,18 +157,19 @@ def measure_queue(queue: str) -> tuple[int, float]:
     return waiting[:MAX_COUNTED].count(), age
 
 
-def heartbeat(tokens: Collection[str], *, carrying: int | None = None) -> set[str]:
+def heartbeat(tokens: Collection[str], *, runs_in_process: int | None = None) -> set[str]:
     """Extend the leases of these tokens, each by the length in its own row; return the tokens that were extended.
 
-    The others are lost, or another transaction has locked their rows. `carrying` is the number of runs that the process
-    holds, if these are not all: it is stored for the case that the process dies.
+    The others are lost, or another transaction has locked their rows. `runs_in_process` is the number of
+    runs that the process holds, if these are not all: it is stored for the case that the process dies.
     """
-    return backend().extend_leases(tokens, len(tokens) if carrying is None else carrying)
+    count = len(tokens) if runs_in_process is None else runs_in_process
+    return backend().extend_leases(tokens, count)
 
 
-def heartbeat_locked(token: str, *, carrying: int) -> bool:
+def heartbeat_locked(token: str, *, runs_in_process: int) -> bool:
     """Extend one lease whose row another transaction has locked, and wait for it a moment. False: it took too long."""
-    return backend().extend_locked_lease(token, carrying)
+    return backend().extend_locked_lease(token, runs_in_process)
 
 
 def find_held_tokens(runs: Collection[int]) -> set[str]:
@@ -285,9 +286,9 @@ def _queue_again(
     unread = ("task__status_message", "task__metadata", "task__memory")
     free = list(lost.select_related("task").defer(*unread))
     found = [run for run in free if run.pk not in watched]
-    carried, stepped = _count_carried({run.worker for run in found}), _find_stepped(found)
+    running, stepped = _count_running({run.worker for run in found}), _find_stepped(found)
     for run in found:
-        _die(run, _late(run), _count_others(run, carried), stepped=run.pk in stepped, lost=True)
+        _die(run, _late(run), _count_others(run, running), stepped=run.pk in stepped, lost=True)
     again = [run for run in found if run.deaths < max_attempts]
     Task.objects.filter(pk__in=[run.task_id for run in again]).update(run_token="")
     _save_as_queued(again)
@@ -320,7 +321,7 @@ def _give_up_lost(key: int, max_attempts: int) -> _Ended | None:
     run = _lock_run(skip=True, pk=key, lease_until__lt=Now())
     if task is None or run is None:
         return None
-    others = _count_others(run, _count_carried({run.worker}))
+    others = _count_others(run, _count_running({run.worker}))
     return _fail_attempt(task, run, _late(run), max_attempts, others=others, client="")
 
 
@@ -335,15 +336,15 @@ def _late(run: Run) -> str:
     return f"its lease ended at {ended}"
 
 
-def _count_carried(names: Collection[str]) -> dict[str, int]:
+def _count_running(names: Collection[str]) -> dict[str, int]:
     """Count the runs in the table that each of these processes still holds."""
-    running = Run.objects.filter(status=RunStatus.RUNNING, worker__in=names)
-    return dict(running.order_by().values_list("worker").annotate(Count("pk")))
+    rows = Run.objects.filter(status=RunStatus.RUNNING, worker__in=names)
+    return dict(rows.order_by().values_list("worker").annotate(Count("pk")))
 
 
-def _count_others(run: Run, carried: Mapping[str, int]) -> int:
+def _count_others(run: Run, running: Mapping[str, int]) -> int:
     """Return the number of other runs that its process held: by its last heartbeat, or by the table if that is more."""
-    return max(run.company, carried.get(run.worker, 0), 1) - 1
+    return max(run.runs_in_process, running.get(run.worker, 0), 1) - 1
 
 
 def _find_stepped(found: Collection[Run]) -> set[int]:
@@ -371,7 +372,7 @@ def report_crash(claimed: ClaimedRun, how: str, *, max_attempts: int) -> None:
 @transaction.atomic
 def _report_crash(claimed: ClaimedRun, how: str, max_attempts: int) -> _Ended:
     task = event_log.lock_task(pk=claimed.task)
-    run = _lock_run(pk=claimed.run, token=claimed.token)
+    run = _lock_run(pk=claimed.key, token=claimed.token)
     if task is None or run is None:
         raise LeaseLost
     return _fail_attempt(task, run, how, max_attempts, others=0, client=f": {how}")

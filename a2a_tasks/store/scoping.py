@@ -16,7 +16,7 @@ __all__ = ["on", "visible_to", "reaches"]
 def on(scope: OwnerScope, part: ScopePart) -> Q:
     """Return the condition for the visible tasks of one part of the scope."""
     where = Q(tenant=scope.tenant, owner=part.owner, agent=scope.agent, is_task=True)
-    return where & Q(maker=part.created_by) if part.created_by else where
+    return where & Q(created_by=part.created_by) if part.created_by else where
 
 
 def visible_to(scope: OwnerScope) -> Q:
@@ -31,5 +31,5 @@ def reaches(scope: OwnerScope, task: Task) -> bool:
     """Return whether the task is in the scope, visible already or not yet."""
     if (task.tenant, task.agent) != (scope.tenant, scope.agent):
         return False
-    parts = (ScopePart(task.owner), ScopePart(task.owner, task.maker))
+    parts = (ScopePart(task.owner), ScopePart(task.owner, task.created_by))
     return any(part in scope.parts for part in parts)

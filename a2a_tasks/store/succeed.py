@@ -35,9 +35,9 @@ def succeed(ended: Task, new: NewTask) -> Accepted:
     accepted = begin(new)
     Task.objects.filter(pk=accepted.task).update(predecessor_id=ended.pk, memory=ended.memory)
     hooks.succeed(ended.pk, accepted.task)
-    if accepted.assignment is None:
+    if accepted.claimed_run is None:
         return accepted
-    return replace(accepted, assignment=replace(accepted.assignment, memory=ended.memory))
+    return replace(accepted, claimed_run=replace(accepted.claimed_run, memory=ended.memory))
 
 
 def _rename(task: Task, name: str) -> None:

@@ -100,7 +100,7 @@ def find_before(run: ClaimedRun) -> values.Task | None:
     if found is None:
         return None
     resumed = Q(number=run.input_number + 1, run=None)  # by the message
-    before = Event.objects.filter(~resumed, ~Q(run=run.run), task=run.task, kind=EventKind.STATUS)
+    before = Event.objects.filter(~resumed, ~Q(run=run.key), task=run.task, kind=EventKind.STATUS)
     status = before.order_by("-number").values_list("number", "body").first()
     if status is None:  # retention has removed it
         number, standing = 0, found.view.status
@@ -108,7 +108,7 @@ def find_before(run: ClaimedRun) -> values.Task | None:
         number, standing = status[0], read_status_body(status[1])
     messages = Message.objects.filter(~Q(number=number), task=run.task, number__lt=run.input_number)
     history = messages.order_by("number").values_list("body", flat=True)
-    event = Event.objects.filter(task=run.task, run=run.run, number=OuterRef("first_event"))
+    event = Event.objects.filter(task=run.task, run=run.key, number=OuterRef("first_event"))
     own = Artifact.objects.filter(task=run.task).order_by("position").values_list(Exists(event))
     artifacts = zip(found.view.artifacts or (), own, strict=False)
     return values.replace(
@@ -182,18 +182,18 @@ class TaskStatusRow(NamedTuple):
     public_id: str
     scope: OwnerScope
     #: The principal that created it.
-    maker: str
+    created_by: str
     last_event: int
     ended: bool
 
 
 def read_status(task: int) -> TaskStatusRow:
     """Return the status of the task with this primary key, which the transaction has locked or created."""
-    columns = ("public_id", "maker", "tenant", "owner", "agent", "last_event", "state")
-    public_id, maker, *scope, last, state = Task.objects.values_list(*columns).get(pk=task)
+    columns = ("public_id", "created_by", "tenant", "owner", "agent", "last_event", "state")
+    public_id, created_by, *scope, last, state = Task.objects.values_list(*columns).get(pk=task)
     owner_scope = OwnerScope(*scope)
     return TaskStatusRow(
-        public_id, owner_scope, maker or owner_scope.owner, last, state in TERMINAL
+        public_id, owner_scope, created_by or owner_scope.owner, last, state in TERMINAL
     )
 
 

@@ -99,7 +99,7 @@ def _make_row(entry: UsageEntry, *, is_known: bool) -> Usage:
         task=run.task,
         tenant=run.scope.tenant,
         agent=run.scope.agent,
-        run=run.run,
+        run=run.key,
         attempt=run.attempt,
         step=spent.step,
         model=spent.model,

@@ -205,7 +205,7 @@ class Hub:
     def __init__(self) -> None:
         self._feeds: dict[int, TaskEventBuffer] = {}
         self._loop = asyncio.get_running_loop()
-        self._elsewhere = pubsub.Subscriber(self._hear)
+        self._subscriber = pubsub.Subscriber(self._hear)
         self._stack = contextlib.ExitStack()
         self._stack.enter_context(pubsub.listen(self._on_hint, pubsub.Committed))
         self._poller = asyncio.create_task(self._poll())
@@ -270,7 +270,7 @@ class Hub:
             return feed
         try:
             feed.subscribed += 1
-            await self._elsewhere.follow(pubsub.channel(task))
+            await self._subscriber.follow(pubsub.channel(task))
             await self._catch_up(feed)
         except BaseException:
             await self.release(feed)
@@ -285,7 +285,7 @@ class Hub:
         if self._feeds.get(feed.task) is feed:
             del self._feeds[feed.task]
         for _ in range(feed.subscribed):
-            await self._elsewhere.unfollow(pubsub.channel(feed.task))
+            await self._subscriber.unfollow(pubsub.channel(feed.task))
 
     async def is_followed(self, task: int) -> bool | None:
         """Return whether anybody follows a task, here or in another process; None if that cannot be told."""
@@ -295,7 +295,7 @@ class Hub:
         """Stop listening and polling."""
         self._stack.close()
         self._poller.cancel()
-        await self._elsewhere.close()
+        await self._subscriber.close()
 
 
 _hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = weakref.WeakKeyDictionary()

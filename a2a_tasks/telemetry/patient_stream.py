@@ -5,6 +5,7 @@ A terminal stops at Ctrl-S, a pipe when its reader hangs. The event loop, which 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -46,6 +47,9 @@ class PatientStream(ReplacedStream):
     def write(self, text: str) -> int:
         """Take text, or lose it if too much waits and nobody reads. Returns the number of characters."""
         piece = text.encode(self.encoding, "backslashreplace")
+        if sys.is_finalizing():
+            self._put_last(piece)
+            return len(text)
         with self._changed:
             if not self._wait(lambda: not self._waiting or self._has_room(piece)):
                 self._lost += 1
@@ -67,9 +71,13 @@ class PatientStream(ReplacedStream):
             self._thread = thread
 
     def flush(self) -> None:
-        """Wait until all is written, for PATIENCE at most, and not at all if the one before waited in vain."""
-        with self._changed:
-            self._wait(lambda: not self._waiting)
+        """Wait until all is written, for PATIENCE at most, and not at all if the one before waited in vain.
+
+        While Python ends, nothing waits: its threads do not run any more, and one of them may hold the lock.
+        """
+        if not sys.is_finalizing():
+            with self._changed:
+                self._wait(lambda: not self._waiting)
 
     def _has_room(self, piece: bytes) -> bool:
         return len(self._waiting) + len(piece) <= MAX_WAITING
@@ -108,6 +116,13 @@ class PatientStream(ReplacedStream):
             return False
         return True
 
+    def _put_last(self, piece: bytes) -> None:
+        """Write what is printed while Python ends, if the reader takes it."""
+        if not self._stuck:
+            self._stuck = not select.select([], [self.fileno()], [], PATIENCE)[1]
+        if not self._stuck:
+            self._put(piece)
+
     def isatty(self) -> bool:
         """Tell whether people read it."""
         return self._stream.isatty()
@@ -116,6 +131,9 @@ class PatientStream(ReplacedStream):
 #: The standard error output, for the log.
 stderr = PatientStream(sys.__stderr__ or sys.stderr)
 stdout = PatientStream(sys.__stdout__ or sys.stdout)
+# The thread that writes does not run any more while Python ends.
+for each in (stderr, stdout):
+    atexit.register(each.flush)
 
 
 def replace_standard_streams() -> None:

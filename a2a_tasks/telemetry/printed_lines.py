@@ -36,7 +36,8 @@ class PrintedLines(ReplacedStream):
     def write(self, text: str) -> int:
         """Add text, and log each line that has ended. Returns the number of characters."""
         printed = self._printed
-        if printed.busy:
+        # While Python ends, a thread that does not run any more may hold a lock of the log.
+        if printed.busy or sys.is_finalizing():
             return self._stream.write(text)
         *lines, printed.line = (printed.line + text).split("\n")
         if len(printed.line) > MAX_LENGTH:

@@ -408,7 +408,7 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "parked-run-that-says-everything-again",
         "a2a_tasks/execution/recorder.py",
-        "self.said, self.repeats = 0, assignment.said",
+        "self.said, self.repeats = 0, run.said",
         "self.said, self.repeats = 0, 0",
         (),
         "tests/integration/execution/test_parking.py::"

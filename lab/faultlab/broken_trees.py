@@ -25,8 +25,8 @@ BROKEN_TREES: tuple[Broken, ...] = (
     Broken(
         "call-whose-step-is-left-to-another-transaction",
         DELEGATIONS,
-        "        Step.objects.create(**turn, name=wanted.name, result=self.result, run=run.run)",
-        "        Step(**turn, name=wanted.name, result=self.result, run=run.run)",
+        "        Step.objects.create(**turn, name=wanted.name, result=self.result, run=run.key)",
+        "        Step(**turn, name=wanted.name, result=self.result, run=run.key)",
         (),
         f"{BEGINS}::test_both_are_there_before_the_task_is_accepted",
     ),

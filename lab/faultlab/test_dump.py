@@ -31,9 +31,9 @@ def told() -> Dump:
 def taken() -> ClaimedRun:
     """A task accepted under the key k1, whose run is ours."""
     key = IdempotencyKey(ALICE, "key/k1", "f")
-    assignment = accept(new(held=True, companions=(remember(key),), lock=key.name)).assignment
-    assert assignment is not None
-    return assignment
+    run = accept(new(held=True, companions=(remember(key),), lock=key.name)).claimed_run
+    assert run is not None
+    return run
 
 
 def carried() -> ClaimedRun:
@@ -60,9 +60,9 @@ def test_every_table_is_there_with_its_moments_in_seconds() -> None:
     found = told()
     (task,), (row,), (step,), (key,) = found.tasks, found.runs, found.steps, found.keys
     assert (task.id, task.state, task.last_event) == ("task-1", "TASK_STATE_COMPLETED", 6)
-    assert (row.run, row.status, row.attempt, row.token) == (run.run, "ended", 1, "")
-    assert (step.name, step.result, step.run) == ("pay", '"receipt"', run.run)
-    assert (key.key, key.task, key.run) == ("k1", task.task, run.run)
+    assert (row.run, row.status, row.attempt, row.token) == (run.key, "ended", 1, "")
+    assert (step.name, step.result, step.run) == ("pay", '"receipt"', run.key)
+    assert (key.key, key.task, key.run) == ("k1", task.task, run.key)
     assert [event.kind for event in found.events] == [1, 2, 3, 3, 3, 2]
     assert [message.number for message in found.messages] == [1]
     assert [json.loads(a.body)["artifactId"] for a in found.artifacts] == ["page"]

@@ -28,10 +28,10 @@ async def main(name, most):
     for n in range(most):
         hold = PreclaimedLease(new_token(), "writer:1", 600)
         try:
-            taken = await accept_batched(new(f"{name}-{n}", text="hello", hold=hold))
+            taken = await accept_batched(new(f"{name}-{n}", text="hello", lease=hold))
             print(f"{name}-{n}", taken.number, "accepted", flush=True)
             for number in range(2):
-                last = await append_batched(Pen(taken.assignment).batch(chunk("a", f"{name} {number}")))
+                last = await append_batched(Pen(taken.claimed_run).batch(chunk("a", f"{name} {number}")))
                 print(f"{name}-{n}", last, f"{name} {number}", flush=True)
         except Overloaded as away:
             print("refused", away.undone, flush=True)

@@ -32,7 +32,7 @@ def run_of_a_task() -> Pen:
     """A run of a task of the anonymous caller, held for longer than the test takes."""
     pen = Pen(held(scope=ANONYMOUS.scope("demo")))
     hour = datetime.timedelta(hours=1)
-    Run.objects.filter(pk=pen.run.run).update(lease_until=F("lease_until") + hour)
+    Run.objects.filter(pk=pen.run.key).update(lease_until=F("lease_until") + hour)
     return pen
 
 

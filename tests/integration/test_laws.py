@@ -235,7 +235,7 @@ class TestLaw4ARunIsHeldByALease:
 
     def test_rescue_takes_the_token_away(self) -> None:
         pen = Pen(held())
-        expire(pen.run.run)
+        expire(pen.run.key)
         assert runs.reclaim_expired(max_attempts=3) == 1
         self.fenced(pen)
         (taken,) = claim()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -52,6 +53,26 @@ class Command(ServingCommand):
         self.stdout.write("Serving")
         print("after")
 Command().run_from_argv(["manage.py", "command"])
+"""
+#: A process whose thread holds the lock of the stream when the interpreter ends, as the one that writes may. `hold` is
+#: registered before the flush of the stream, and so is called after it.
+ENDS = """
+import atexit, threading
+def hold():
+    holder = threading.Thread(target=stdout._changed.acquire)
+    holder.start()
+    holder.join()
+atexit.register(hold)
+from a2a_tasks.telemetry.patient_stream import replace_standard_streams, stdout
+from a2a_tasks.telemetry.printed_lines import PrintedLines
+replace_standard_streams()
+class Late:
+    def __init__(self, file):
+        self.file = file
+    def __del__(self):
+        print("last", file=self.file)
+late = Late(stdout), Late(PrintedLines(stdout, "stdout", 20))
+print("first")
 """
 
 
@@ -118,6 +139,41 @@ def test_all_that_a_command_has_printed_is_out_at_its_end() -> None:
         check=False,
     )
     assert (process.stdout, process.returncode) == (b"from before\nServing\nafter\n", 0)
+
+
+def test_a_process_ends_whatever_its_threads_hold_and_what_it_prints_then_is_out() -> None:
+    process = subprocess.run(  # noqa: S603 - our own script
+        [sys.executable, "-c", ENDS],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert process.stdout.split(b"\n") == [b"first", b"last", b"last", b""]
+    assert (process.stderr, process.returncode) == (b"", 0)
+
+
+def test_a_process_ends_though_nobody_reads_what_it_prints_last() -> None:
+    near, far = os.pipe()
+    os.set_blocking(far, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(far, b"x" * MAX_WAITING):
+            pass
+    os.set_blocking(far, True)
+    try:
+        process = subprocess.run(  # noqa: S603 - our own script
+            [sys.executable, "-c", ENDS],
+            cwd=ROOT,
+            env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+            stdout=far,
+            timeout=PATIENCE,
+            check=False,
+        )
+    finally:
+        os.close(near)
+        os.close(far)
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("count", [1, 20])

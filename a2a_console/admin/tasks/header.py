@@ -78,7 +78,7 @@ def read_header(request: HttpRequest, task: Task) -> TaskHeader:
         is_ended=is_ended,
         took=_format_duration(task),
         agent=f"{task.agent} {version}" if version else task.agent,
-        who=_caller(task.maker or task.owner),
+        who=_caller(task.created_by or task.owner),
         parent=Task.objects.filter(calls__child=task.pk).only("public_id", "agent").first(),
         model_calls=sum(each.requests for each in used),
         cost=", ".join(f"{cost:.4g} {name}" for name, cost in costs.items() if cost),
@@ -116,8 +116,8 @@ def list_facts(request: HttpRequest, task: Task) -> Iterator[tuple[str, Any]]:
     if may_view(request, Run):
         yield "Run", _work(task)
     yield "Task id", task.public_id
-    yield "Created by", _caller(task.maker or task.owner)
-    if task.maker:
+    yield "Created by", _caller(task.created_by or task.owner)
+    if task.created_by:
         yield "Visible to", "all callers of its tenant"
     if task.tenant:
         yield "Tenant", task.tenant

@@ -197,14 +197,15 @@ def _lines(rows: QuerySet[Task]) -> QuerySet[Task]:
     has_form = When(status_message__contains=FORM, length__lte=LONGEST, then="status_message")
     rows = rows.annotate(asked=Case(has_form, default=Value(""), output_field=TextField()))
     return rows.only(
-        *("public_id", "tenant", "owner", "maker", "agent", "state", "status_at", "last_event"),
+        *("public_id", "tenant", "owner", "created_by", "agent", "state"),
+        *("status_at", "last_event"),
         *(name_lookup("assignment__user"), "assignment__at", "handed_secret__names"),
         *("handed_secret__reason", "handed_secret__handed_at", "handed_secret__expires_at"),
     )
 
 
 def _principal(task: Task) -> str:
-    return task.maker or task.owner
+    return task.created_by or task.owner
 
 
 def _make_line(

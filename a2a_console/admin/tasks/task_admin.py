@@ -192,7 +192,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
     @admin.display(description="caller")
     def who(self, task: Task) -> str:
         """Link from the caller who made the task to all of its tasks; the tenant stands beside it."""
-        caller, tenant = task.maker or task.owner, ""
+        caller, tenant = task.created_by or task.owner, ""
         if task.tenant:
             tenant = format_html(' <span class="a2a-cut a2a-quiet">{}</span>', task.tenant)
         if not caller:

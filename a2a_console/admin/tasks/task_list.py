@@ -203,7 +203,7 @@ def _add_values(request: HttpRequest, tasks: list[Task]) -> None:
     Of a failure, users who may not see traces get what its client was told.
     """
     began = openings([task.pk for task in tasks])
-    names = principals.names({task.maker or task.owner for task in tasks})
+    names = principals.names({task.created_by or task.owner for task in tasks})
     sees = may_view(request, Run) and may_see_traces(tenants_of(request.user))
     failed = (task for task in tasks if task.state == TaskState.FAILED)
     told = [task.pk for task in failed if not (sees and task.status_text)]
@@ -214,7 +214,7 @@ def _add_values(request: HttpRequest, tasks: list[Task]) -> None:
         text = text_of(parse_body(heads[values.pk])) if values.pk in heads else values.status_text
         values.why = Truncator(text).chars(MAX_TITLE)
         values.opening = began.get(values.pk, "")
-        values.caller_name = names.get(values.maker or values.owner, "")
+        values.caller_name = names.get(values.created_by or values.owner, "")
 
 
 def _number(text: str) -> int | None:

@@ -97,7 +97,7 @@ class ConfigViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[PushConfig])
     serializer_class = ConfigLineSerializer
     required_right = RequiredRight.to_view("a2a_push.pushconfig")
     visible_by = "task__"
-    query_serializer_class = ConfigQuerySerializer
+    list_query_serializer_class = ConfigQuerySerializer
     filter_lookups = {"task_key": "task", "receiver_key": "receiver", "agent": "task__agent"}
     indexed_parameters = frozenset({"task_key", "receiver_key"})
     queryset = without_secrets(PushConfig.objects.all())

@@ -39,7 +39,6 @@ TO_SEND = RequiredRight.to_change("a2a_push.delivery", of_agents=True)
 ATTEMPTS = 100
 #: The largest number of deliveries that one request replays; the next request continues.
 BATCH = 1_000
-SALT = "replay"
 
 
 class AttemptLineSerializer(serializers.ModelSerializer[Attempt]):
@@ -173,7 +172,7 @@ class ReplayChoiceSerializer(serializers.Serializer[Any]):
         help_text="True: also send delivered ones, which then arrive twice.",
     )
     dry_run = serializers.BooleanField(required=False, default=False, help_text="Only count them.")
-    cursor = CursorField(SALT)
+    cursor = CursorField()
 
 
 class ReplaySerializer(serializers.Serializer[Any]):
@@ -215,7 +214,7 @@ class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Delivery])
     detail_serializer_class = DeliverySerializer
     required_right = RequiredRight.to_view("a2a_push.delivery", of_agents=True)
     visible_by = "task__"
-    query_serializer_class = DeliveryQuerySerializer
+    list_query_serializer_class = DeliveryQuerySerializer
     filter_lookups = {
         "status": "status__in",
         "id": "webhook_id",
@@ -282,7 +281,7 @@ class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Delivery])
             "left_alone": named - replayed,
             "on_trial": prospect.on_trial,
             "held_back": prospect.held_back,
-            "next": sign_cursor(SALT, batch[-1]) if len(keys) > BATCH else None,
+            "next": sign_cursor(request, batch[-1] if len(keys) > BATCH else None),
         }
         return Response(self.get_serializer(answer).data)
 

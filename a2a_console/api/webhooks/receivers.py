@@ -129,7 +129,7 @@ class ReceiverViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Receiver])
     serializer_class = ReceiverLineSerializer
     detail_serializer_class = ReceiverSerializer
     required_right = RequiredRight.to_view("a2a_push.receiver")
-    query_serializer_class = ReceiverQuerySerializer
+    list_query_serializer_class = ReceiverQuerySerializer
 
     def filter_queryset(self, queryset: QuerySet[Receiver, Any]) -> QuerySet[Receiver, Any]:
         """Return the receivers that match all given parameters."""

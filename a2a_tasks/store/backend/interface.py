@@ -67,10 +67,10 @@ class Backend(Protocol):
     def claim_runs(self, wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         """Claim up to `limit` due runs, and give their tokens to their tasks."""
 
-    def extend_leases(self, tokens: Collection[str], carrying: int) -> set[str]:
+    def extend_leases(self, tokens: Collection[str], runs_in_process: int) -> set[str]:
         """Extend the leases of these tokens, except of runs that another transaction has locked. Returns the tokens."""
 
-    def extend_locked_lease(self, token: str, carrying: int) -> bool:
+    def extend_locked_lease(self, token: str, runs_in_process: int) -> bool:
         """Extend one lease, and wait a moment for a transaction that has locked the run. False: it took too long."""
 
     def hand_back_unlocked(

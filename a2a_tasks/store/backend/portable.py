@@ -108,13 +108,13 @@ def _insert_task(new: NewTask) -> InsertedTask | None:
     task = Task.objects.create(
         public_id=new.id,
         context=context,
-        maker=new.maker,
+        created_by=new.created_by,
         is_task=new.is_task,
         state=TaskState.SUBMITTED,
         status_at=new.at,
         metadata=new.metadata,
         last_event=1,
-        run_token=new.hold.token if new.hold else "",
+        run_token=new.lease.token if new.lease else "",
         origin_dialect=new.dialect,
         origin_binding=new.binding,
         **scope,
@@ -133,21 +133,21 @@ def _insert_task(new: NewTask) -> InsertedTask | None:
 
 def create_run(task: Task, number: int, new: NewTask) -> Run:
     """Write the run that answers event `number`: queued, behind an earlier one, or held. It serves every database."""
-    hold = new.hold
+    lease = new.lease
     columns: dict[str, Any]
-    if hold is None:
+    if lease is None:
         earlier = Q(task=task) | Q(ordered_in=task.context_id) if new.ordered else Q(task=task)
         waits = Run.objects.filter(earlier, status__in=[RunStatus.RUNNING, RunStatus.QUEUED])
-        place = BEHIND if waits.exists() else fair_queue.join_round(new.queue, new.share)
+        place = BEHIND if waits.exists() else fair_queue.join_round(new.queue, new.quota_key)
         columns = {"status": RunStatus.QUEUED, "round": place}
     else:
         columns = {
             "status": RunStatus.RUNNING,
             "attempt": 1,
-            "token": hold.token,
-            "worker": hold.worker,
-            "lease_seconds": hold.lease_seconds,
-            "lease_until": Now() + datetime.timedelta(seconds=hold.lease_seconds),
+            "token": lease.token,
+            "worker": lease.worker,
+            "lease_seconds": lease.lease_seconds,
+            "lease_until": Now() + datetime.timedelta(seconds=lease.lease_seconds),
             "started_at": Now(),
         }
     return Run.objects.create(
@@ -155,7 +155,7 @@ def create_run(task: Task, number: int, new: NewTask) -> Run:
         input_number=number,
         queue=new.queue,
         agent=new.scope.agent,
-        share=new.share,
+        quota_key=new.quota_key,
         ordered_in=task.context_id if new.ordered else None,
         request=new.request,
         **columns,
@@ -174,7 +174,7 @@ def _find_newest(scope: OwnerScope, names: Collection[str]) -> list[FoundChat]:
     mine, oldest = Q(), Now() - datetime.timedelta(seconds=REPEAT_SECONDS)
     for part in scope.parts:
         mine |= Q(task__owner=part.owner) & (
-            Q(task__maker=part.created_by) if part.created_by else Q()
+            Q(task__created_by=part.created_by) if part.created_by else Q()
         )
     rows = ChatPrefix.objects.filter(mine, task__tenant=scope.tenant, task__agent=scope.agent)
     found = rows.filter(digest__in=names).annotate(
@@ -362,7 +362,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
     requested_at = time.monotonic()
     due = (
         Run.objects.filter(WAITS_FOR_SLOT, DEATHS[wanted.quarantine], due_at__lte=Now())
-        .exclude(Q(share__in=wanted.full) | fair_queue.behind_another())
+        .exclude(Q(quota_key__in=wanted.full) | fair_queue.behind_another())
         .order_by("due_at" if wanted.quarantine is Quarantine.PROCESS else "round", "pk")
     )
     waiting = [
@@ -374,7 +374,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
     key = (lambda run: (run.due_at, run.pk)) if wanted.quarantine is Quarantine.PROCESS else _turn
     found = sorted(waiting, key=key)[:limit]
     taken = [
-        _claim(run, wanted, requested_at, company=wanted.carrying + len(found)) for run in found
+        _claim(run, wanted, requested_at, wanted.runs_in_process + len(found)) for run in found
     ]
     return [claimed for claimed in taken if claimed is not None]
 
@@ -394,8 +394,8 @@ def _list_wanted(queue: str, wanted: WantedRuns) -> Iterator[Q]:
             yield Q(agent=agent, due_at__lt=since)
 
 
-def _claim(run: Run, wanted: WantedRuns, requested_at: float, *, company: int) -> ClaimedRun | None:
-    """Claim the run, and give its token to the task; None if the task has ended meanwhile and needs no run."""
+def _claim(run: Run, wanted: WantedRuns, requested_at: float, count: int) -> ClaimedRun | None:
+    """Claim the run, with which its process has `count`; None if the task has ended meanwhile and needs no run."""
     token = f"{wanted.mark}{secrets.token_urlsafe(18)}"
     unended = Task.objects.filter(pk=run.task_id).exclude(state__in=TERMINAL)
     if not unended.update(run_token=token, batches=0):
@@ -409,7 +409,7 @@ def _claim(run: Run, wanted: WantedRuns, requested_at: float, *, company: int) -
         lease_seconds=wanted.lease_seconds,
         lease_until=Now() + datetime.timedelta(seconds=wanted.lease_seconds),
         started_at=Now(),
-        company=company,
+        runs_in_process=count,
     )
     task = Task.objects.select_related("context").get(pk=run.task_id)
     return replace(
@@ -425,7 +425,7 @@ def describe_run(run: Run, task: Task) -> ClaimedRun:
     """Return a run with the values of its task, without a lease and artifacts. It serves every database."""
     messages = Message.objects.filter(task_id=task.pk, number=run.input_number)
     return ClaimedRun(
-        run=run.pk,
+        key=run.pk,
         token="",
         attempt=run.attempt,
         task=task.pk,
@@ -439,7 +439,7 @@ def describe_run(run: Run, task: Task) -> ClaimedRun:
         input=messages.values_list("body", flat=True).first() or "",
         request=run.request,
         memory=task.memory,
-        share=run.share,
+        quota_key=run.quota_key,
         quarantine=Quarantine.after(run.shared_deaths),
         longest_life=run.longest_life,
         begun_before=run.started_at is not None,
@@ -458,18 +458,20 @@ def list_artifacts(task: int) -> tuple[tuple[str, int, bool], ...]:
     )
 
 
-def extend_leases(tokens: Collection[str], carrying: int) -> set[str]:
+def extend_leases(tokens: Collection[str], runs_in_process: int) -> set[str]:
     """See `interface.Backend`."""
     runs = Run.objects.filter(status=RunStatus.RUNNING, token__in=tokens)
     for seconds in set(runs.values_list("lease_seconds", flat=True)):
         until = Now() + datetime.timedelta(seconds=seconds)
-        runs.filter(lease_seconds=seconds).update(lease_until=until, company=carrying)
+        runs.filter(lease_seconds=seconds).update(
+            lease_until=until, runs_in_process=runs_in_process
+        )
     return set(runs.values_list("token", flat=True))
 
 
-def extend_locked_lease(token: str, carrying: int) -> bool:
+def extend_locked_lease(token: str, runs_in_process: int) -> bool:
     """See `interface.Backend`."""
-    return token in extend_leases([token], carrying)
+    return token in extend_leases([token], runs_in_process)
 
 
 def hand_back_unlocked(tokens: Collection[str], tried: Collection[str]) -> list[tuple[str, str]]:
@@ -486,7 +488,7 @@ def save_as_queued(runs: Sequence[Run]) -> None:
             update_fields=[
                 *("status", "token", "lease_until", "due_at", "said", "parked_in"),
                 *("error", "request", "past"),
-                *("deaths", "shared_deaths", "died_at_event", "furthest", "longest_life"),
+                *("deaths", "shared_deaths", "died_at_event", "max_events", "longest_life"),
             ]
         )
 
@@ -517,9 +519,9 @@ def _keep_step(step: StepResult) -> bool:
         task_id=run.task,
         input_number=run.input_number,
         name=step.name,
-        defaults={"result": step.result, "run": run.run, "seconds": step.seconds},
+        defaults={"result": step.result, "run": run.key, "seconds": step.seconds},
     )
-    if (row.result, row.run) != (step.result, run.run):
+    if (row.result, row.run) != (step.result, run.key):
         raise StepConflict
     return True
 

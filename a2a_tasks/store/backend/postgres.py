@@ -56,7 +56,7 @@ key_share = " for key share"
 NEW_TASK: dict[str, tuple[str, Callable[[NewTask], Any]]] = {
     "tenant": ("text", lambda new: new.scope.tenant),
     "owner": ("text", lambda new: new.scope.owner),
-    "maker": ("text", lambda new: new.maker),
+    "created_by": ("text", lambda new: new.created_by),
     "agent": ("text", lambda new: new.scope.agent),
     "id": ("text", lambda new: new.id),
     "context_id": ("text", lambda new: new.context_id),
@@ -69,15 +69,15 @@ NEW_TASK: dict[str, tuple[str, Callable[[NewTask], Any]]] = {
     "message": ("text", lambda new: new.message),
     "opening": ("text", lambda new: new.opening),
     "queue": ("text", lambda new: new.queue),
-    "share": ("text", lambda new: new.share),
+    "quota_key": ("text", lambda new: new.quota_key),
     "request": ("text", lambda new: new.request),
     "request_id": ("text", lambda new: new.request_id),
     "actor": ("text", lambda new: new.actor),
     "detail": ("text", lambda new: audit.encode_detail(new.detail)),
     "ordered": ("bool", lambda new: new.ordered),
-    "token": ("text", lambda new: new.hold.token if new.hold else ""),
-    "worker": ("text", lambda new: new.hold.worker if new.hold else ""),
-    "lease": ("float8", lambda new: new.hold.lease_seconds if new.hold else 0.0),
+    "token": ("text", lambda new: new.lease.token if new.lease else ""),
+    "worker": ("text", lambda new: new.lease.worker if new.lease else ""),
+    "lease": ("float8", lambda new: new.lease.lease_seconds if new.lease else 0.0),
 }
 
 
@@ -134,7 +134,7 @@ def find_chats(asked: Sequence[tuple[OwnerScope, Collection[str]]]) -> list[list
         "tenant": [scope.tenant for *_, scope, _ in lookups],
         "agent": [scope.agent for *_, scope, _ in lookups],
         "owner": [part.owner for *_, part in lookups],
-        "maker": [part.created_by for *_, part in lookups],
+        "created_by": [part.created_by for *_, part in lookups],
         "seconds": REPEAT_SECONDS,
     }
     found: list[list[FoundChat]] = [[] for _ in asked]
@@ -245,7 +245,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         "unseen": workers.absence().total_seconds(),
         "worker": wanted.worker,
         "lease": wanted.lease_seconds,
-        "carrying": wanted.carrying,
+        "runs_in_process": wanted.runs_in_process,
         "most": CLAIM_BYTES,
         "full": list(wanted.full),
         "mark": wanted.mark,
@@ -264,7 +264,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
                 rows += fetch(statement, now, point="worker.claiming", rows=namedtuple_row)
     return [
         ClaimedRun(
-            run=row.run,
+            key=row.key,
             token=row.token,
             attempt=row.attempt,
             task=row.task,
@@ -278,7 +278,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
             input=row.input,
             request=row.request,
             memory=row.memory,
-            share=row.share,
+            quota_key=row.quota_key,
             quarantine=Quarantine.after(row.shared_deaths),
             longest_life=row.longest_life,
             begun_before=row.begun_before,
@@ -300,19 +300,19 @@ EXTEND_UNLOCKED = read_sql("extend_leases", skip=" skip locked")
 EXTEND = read_sql("extend_leases", skip="")
 
 
-def extend_leases(tokens: Collection[str], carrying: int) -> set[str]:
+def extend_leases(tokens: Collection[str], runs_in_process: int) -> set[str]:
     """See `interface.Backend`."""
-    values = {"tokens": list(tokens), "carrying": carrying}
+    values = {"tokens": list(tokens), "runs_in_process": runs_in_process}
     return {token for (token,) in fetch(EXTEND_UNLOCKED, values, point="worker.beating")}
 
 
-def extend_locked_lease(token: str, carrying: int) -> bool:
+def extend_locked_lease(token: str, runs_in_process: int) -> bool:
     """See `interface.Backend`."""
     try:
         with transaction.atomic():
             milliseconds = str(int(LOCK_SECONDS * 1000))
             fetch("select set_config('lock_timeout', %s, true)", [milliseconds])
-            return bool(fetch(EXTEND, {"tokens": [token], "carrying": carrying}))
+            return bool(fetch(EXTEND, {"tokens": [token], "runs_in_process": runs_in_process}))
     except OperationalError as fault:
         if isinstance(fault.__cause__, LockNotAvailable):
             return False
@@ -333,7 +333,7 @@ QUEUE_AGAIN = read_sql("queue_again", past=write_end(DIED))
 
 def save_as_queued(runs: Sequence[Run]) -> None:
     """See `interface.Backend`."""
-    counts = ("deaths", "shared_deaths", "died_at_event", "furthest", "longest_life")
+    counts = ("deaths", "shared_deaths", "died_at_event", "max_events", "longest_life")
     names = ("pk", "error", *counts, "request")
     fetch(QUEUE_AGAIN, {name: [getattr(run, name) for run in runs] for name in names})
 
@@ -354,7 +354,7 @@ def keep_steps(steps: Sequence[StepResult]) -> set[int]:
         "input": [step.run.input_number for step in steps],
         "name": [step.name for step in steps],
         "result": [step.result for step in steps],
-        "run": [step.run.run for step in steps],
+        "run": [step.run.key for step in steps],
         "seconds": [step.seconds for step in steps],
     }
     statement = KEEP_STEP if len(steps) == 1 else KEEP_UNLOCKED
@@ -384,7 +384,7 @@ def find_tasks(
         "agent": [scope.agent for scope, _, _ in lookups],
         "owner": [part.owner for _, _, part in lookups],
         "tenant": [scope.tenant for scope, _, _ in lookups],
-        "maker": [part.created_by for _, _, part in lookups],
+        "created_by": [part.created_by for _, _, part in lookups],
     }
     rows = fetch(FIND_TASKS, columns, rows=namedtuple_row)
     # Of two tasks with one key the older one stays in the dictionary.

@@ -109,7 +109,7 @@ class TestAttempts:
 
             def park(parking: Parking) -> bool:
                 parked = parking_store.park(parking)
-                (carried,) = made._carried.values()
+                (carried,) = made._active.values()
                 made._leases._miss(carried)
                 lost.append(carried)
                 return parked

@@ -161,7 +161,7 @@ async def lived(kinds: list[str], cuts: list[tuple[int, str]]) -> None:
 
 def taken_over(run: ClaimedRun) -> ClaimedRun:
     """The next attempt, as soon as the last words of the one before are written or refused."""
-    expire(run.run)
+    expire(run.key)
     while not runs.reclaim_expired(max_attempts=99):  # the row is the writer's at this moment
         pass
     (taken,) = claim()

@@ -56,7 +56,7 @@ async def carry_until_parked(part: str) -> None:
     """Carry the run, by a process of its own, until it is parked in this step."""
     async with runner() as made:
         await until(lambda: run_in_thread(parked, part=part))
-        await until(lambda: not made.carrying)
+        await until(lambda: not made.runs_in_process)
 
 
 def pass_the_hour() -> None:
@@ -186,7 +186,7 @@ async def stays_in_memory(agent: Callable[..., Any], **attributes: Any) -> None:
         async with runner() as made:
             # It would be parked before a pause: a short one, or the one for all the time that is left.
             await until(lambda: len(pauses) >= 3 or sum(pauses) > HOUR / 2)
-            assert (made.carrying, await is_parked()) == (1, False)
+            assert (made.runs_in_process, await is_parked()) == (1, False)
             await run_in_thread(cancel.cancel, OwnerScope("", "user:alice", played.slug), "task-1")
 
 
@@ -324,7 +324,7 @@ async def test_an_outage_while_it_is_parked_is_waited_out(monkeypatch: pytest.Mo
         await due(agent.slug)
         async with runner() as made:
             await until(is_parked)
-            await until(lambda: not made.carrying)
+            await until(lambda: not made.runs_in_process)
     assert len(tries) >= 2
     assert (await run_in_thread(Run.objects.get)).attempt == 0
 

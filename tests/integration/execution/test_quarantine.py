@@ -68,7 +68,7 @@ class TestGroups:
                 await due(agent.slug, "fresh", text="look")
                 await asyncio.wait_for(poll.wait(), 20)  # others are begun beside them
                 assert len(begun) == GROUP + 1
-                for carried in made._carried.values():
+                for carried in made._active.values():
                     carried._begun -= 601
                 await until(lambda: len(begun) == GROUP + 6)
                 go.set()

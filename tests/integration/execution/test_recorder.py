@@ -385,7 +385,7 @@ class TestArtifacts:
         monkeypatch.setattr(folding, "run_in_background", lambda *work: late.append(work))
         run = await taken()
         await recorded([piece("1"), None, piece("2", last=True), None], run, end=False)
-        await run_in_thread(expire, run.run)
+        await run_in_thread(expire, run.key)
         await run_in_thread(runs.reclaim_expired, max_attempts=9)
         (again,) = await run_in_thread(claim)
         assert again.artifacts == (("a", 0, True),), "as it is not folded, it seems to grow"

@@ -182,9 +182,9 @@ class TestRunning:
                 await due(agent.slug, f"task-{n}")
             async with runner(slots=3) as made:
                 await until(lambda: at_work == 3)
-                assert made.hold("agents") is None, "no room for what is accepted here"
+                assert made.preclaim("agents") is None, "no room for what is accepted here"
                 await asyncio.sleep(0)
-                assert len(made._carried) == 3
+                assert len(made._active) == 3
                 go.set()
                 await until(
                     lambda: run_in_thread(
@@ -212,11 +212,11 @@ class TestRunning:
                 await due(agent.slug, f"task-{n}")
             async with runner() as made, runner() as second:
                 try:
-                    await until(lambda: made.carrying + second.carrying == 4)
-                    assert (made.carrying, second.carrying) == (2, 2)
+                    await until(lambda: made.runs_in_process + second.runs_in_process == 4)
+                    assert (made.runs_in_process, second.runs_in_process) == (2, 2)
                     assert await run_in_thread(runs.count_waiting, "agents", 9) == 2
-                    assert made.hold("agents", agent=agent) is None
-                    assert made.hold("agents", agent=other) is not None
+                    assert made.preclaim("agents", agent=agent) is None
+                    assert made.preclaim("agents", agent=other) is not None
                     await due(other.slug, "task-other")
                     await asyncio.wait_for(spoken.wait(), 20)
                 finally:
@@ -239,13 +239,13 @@ class TestRunning:
                 for n in range(3):
                     await due(agent.slug, f"task-{n}")
                 await until(lambda: made._behind)
-                (first, _) = made._carried.values()
+                (first, _) = made._active.values()
                 made._forget(first)  # a slot is free, and the one who waits has not got it yet
-                assert made.hold("agents") is None
-                await until(lambda: made.carrying == 2)
+                assert made.preclaim("agents") is None
+                await until(lambda: made.runs_in_process == 2)
                 go.set()
                 await until(lambda: not made._behind)
-                assert made.hold("agents") is not None
+                assert made.preclaim("agents") is not None
 
     async def test_a_share_has_no_more_slots_than_it_may(self, settings: Any) -> None:
         settings.A2A_RUN_SLOTS_PER_TENANT = 2
@@ -258,13 +258,13 @@ class TestRunning:
 
         with playing(run) as agent:
             for n in range(4):
-                await due(agent.slug, f"a-{n}", share="a")
-            await due(agent.slug, "b-0", share="b")
+                await due(agent.slug, f"a-{n}", quota_key="a")
+            await due(agent.slug, "b-0", quota_key="b")
             async with runner(slots=10) as made:
                 await until(lambda: len(at_work) == 3)
                 assert sorted(at_work) == ["a-0", "a-1", "b-0"]
-                assert made.hold("agents", "a") is None
-                assert made.hold("agents", "b") is not None
+                assert made.preclaim("agents", "a") is None
+                assert made.preclaim("agents", "b") is not None
                 go.set()
                 await until(lambda: len(at_work) == 5)
 
@@ -280,13 +280,13 @@ class TestRunning:
 
         with playing(run) as agent:
             for n in range(15):
-                await due(agent.slug, f"a-{n}", share="a")
+                await due(agent.slug, f"a-{n}", quota_key="a")
             async with runner(slots=10) as made:
                 await until(lambda: len(at_work) == 9)
-                await made.looked.wait()
-                await due(agent.slug, "b-0", share="b")
+                await made.ready.wait()
+                await due(agent.slug, "b-0", quota_key="b")
                 await until(lambda: at_work[-1] == "b-0")
-                assert made.carrying == 10
+                assert made.runs_in_process == 10
                 go.set()
                 await until(lambda: len(at_work) == 16)
 
@@ -295,7 +295,7 @@ class TestRunning:
             await due(agent.slug, "task-1", queue="special")
             await due(agent.slug, "task-2", queue="other")
             async with runner("special") as made:
-                assert made.hold("other") is None
+                assert made.preclaim("other") is None
                 await until(lambda: status_is("completed"))
                 assert await status("task-2") == "submitted"
 
@@ -481,7 +481,7 @@ class TestFailing:
         long_ago = timezone.now() - datetime.timedelta(hours=2)
         await run_in_thread(lambda: Run.objects.update(due_at=long_ago))
         async with runner() as made:
-            await asyncio.wait_for(made.looked.wait(), 10)
+            await asyncio.wait_for(made.ready.wait(), 10)
             assert (await run_in_thread(Run.objects.get)).attempt == 0
             made._judging_from = 0.0
             await until(lambda: status_is("failed"))
@@ -489,7 +489,7 @@ class TestFailing:
     async def test_an_outage_gives_them_that_time_again(self, settings: Any) -> None:
         settings.A2A_ORPHAN_SECONDS = settings.A2A_PRESENCE_SECONDS = 0.0
         async with runner() as made:
-            await asyncio.wait_for(made.looked.wait(), 10)
+            await asyncio.wait_for(made.ready.wait(), 10)
             settings.A2A_PRESENCE_SECONDS = 3600.0
             made._be_patient(Overloaded())
             settings.A2A_PRESENCE_SECONDS = 0.0
@@ -704,7 +704,7 @@ class TestLeases:
                 client = Client(agent)
                 task = await client.begin()
                 await until(lambda: client_state(client, task.id, "working"))
-                (carried,) = dispatch._runners[asyncio.get_running_loop()]._carried.values()
+                (carried,) = dispatch._runners[asyncio.get_running_loop()]._active.values()
                 begun = time.monotonic()
                 while carried.extended < begun + 2.5 and time.monotonic() < begun + 60:
                     pass  # for longer than a lease nobody gets the loop: not the poll, not the agents
@@ -766,7 +766,7 @@ class TestLeases:
             async with runner() as made:
                 await until(lambda: begun)
                 async with locked("a2a_tasks_run", 0.1):
-                    await until(lambda: result.run not in made._carried)
+                    await until(lambda: result.run not in made._active)
                     # Its own rescuer waits for a lease only, which a busy machine may need to give the run back.
                     made._resting[result.run] = time.monotonic() + 60
                 await until(lambda: status_is("completed"))
@@ -822,7 +822,7 @@ class TestLeases:
             async with runner() as made:
                 await until(lambda: begun)
                 async with locked("a2a_tasks_run", 0.1):
-                    await until(lambda: result.run not in made._carried)
+                    await until(lambda: result.run not in made._active)
                     # Its own rescuer waits for a lease only, which a busy machine may need to give the run back.
                     made._resting[result.run] = time.monotonic() + 60
                 await until(lambda: len(begun) == 2 and not made._leases.owed)
@@ -850,7 +850,7 @@ class TestLeases:
             result = await due(agent.slug)
             async with runner() as made:
                 await asyncio.wait_for(begun.wait(), 10)
-                carried = made._carried[result.run]
+                carried = made._active[result.run]
                 async with locked("a2a_tasks_run", 0.1):
                     since = time.monotonic()
                     await until(lambda: carried.is_unknown and time.monotonic() > since + 2)
@@ -881,14 +881,14 @@ class TestLeases:
             stuck = await due(agent.slug, "task-1")
             other = await due(agent.slug, "task-2")
             async with runner() as made:
-                await until(lambda: made.carrying == 2)
+                await until(lambda: made.runs_in_process == 2)
                 holder = asyncio.create_task(asyncio.to_thread(hold, stuck.run))
                 begun = time.monotonic()
-                await until(lambda: made._carried[other.run].extended > begun + 4)  # four leases
-                assert made._carried.keys() == {stuck.run, other.run}
+                await until(lambda: made._active[other.run].extended > begun + 4)  # four leases
+                assert made._active.keys() == {stuck.run, other.run}
                 let_go.set()
                 await holder
-                await until(lambda: made._carried[stuck.run].holds())
+                await until(lambda: made._active[stuck.run].holds())
                 go.set()
                 for task in ("task-1", "task-2"):
                     await until(partial(status_is, "completed", task=task))
@@ -915,7 +915,7 @@ class TestLeases:
         with playing(run) as agent:
             result = await due(agent.slug)
             async with runner() as made:
-                await until(lambda: made.carrying == 1)
+                await until(lambda: made.runs_in_process == 1)
                 before = len(looks)  # one that began before the run was claimed knows nothing of it
                 await until(lambda: len(looks) > before + 1)
                 await run_in_thread(expire, result.run)
@@ -964,7 +964,7 @@ class TestLeases:
         with playing(run) as agent:
             result = await due(agent.slug, held=True)
             async with runner() as made:
-                await asyncio.wait_for(made.looked.wait(), 10)
+                await asyncio.wait_for(made.ready.wait(), 10)
                 made._be_patient(Overloaded())
                 assert made.patient
                 await run_in_thread(expire, result.run)
@@ -1036,7 +1036,7 @@ class TestLeases:
 
         with playing(run) as agent:
             async with runner() as made:
-                await asyncio.wait_for(made.looked.wait(), 10)
+                await asyncio.wait_for(made.ready.wait(), 10)
                 bell = asyncio.create_task(ringing(made))
                 result = await due(agent.slug, held=True)
                 await run_in_thread(expire, result.run)
@@ -1056,7 +1056,7 @@ class TestLeases:
             result = await due(agent.slug)
             async with runner() as made:
                 await asyncio.wait_for(at_work.wait(), 10)
-                before = made._carried[result.run]
+                before = made._active[result.run]
                 at_work.clear()
                 await run_in_thread(take_away)
                 await asyncio.wait_for(at_work.wait(), 10)
@@ -1084,8 +1084,8 @@ class TestLeases:
                 await until(lambda: at_work == [1])
                 await run_in_thread(take_away)
                 await until(lambda: at_work == [2])
-                assert result.run in made._carried, "its heart must beat for the second attempt"
-                token = made._carried[result.run].assignment.token
+                assert result.run in made._active, "its heart must beat for the second attempt"
+                token = made._active[result.run].run.token
                 assert (await run_in_thread(Run.objects.get)).token == token
                 go.set()
                 await until(lambda: status_is("completed"))
@@ -1112,7 +1112,7 @@ class TestDraining:
                 await until(lambda: status_is("working"))
                 draining = asyncio.ensure_future(made.drain(60))
                 await asyncio.sleep(0)
-                assert made.hold("agents") is None
+                assert made.preclaim("agents") is None
                 go.set()
                 await asyncio.wait_for(draining, 20)
                 assert await status() == "completed"

@@ -166,7 +166,7 @@ class TestDispatch:
 
     async def test_with_workers_nothing_is_held_here(self, settings: Any) -> None:
         settings.A2A_RUNS = "celery"
-        assert dispatch.hold("agents") is None
+        assert dispatch.preclaim("agents") is None
         await dispatch.ensure_started()
         assert not any(
             True for loop in dispatch._runners if not loop.is_closed() and loop.is_running()
@@ -178,7 +178,7 @@ class TestDispatch:
     ) -> None:
         settings.A2A_RUNS = "local"
         async with hosting():
-            one, other = dispatch.hold("agents"), dispatch.hold("agents")
+            one, other = dispatch.preclaim("agents"), dispatch.preclaim("agents")
             assert one is not None
             assert other is not None
             assert one.token != other.token

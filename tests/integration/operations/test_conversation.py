@@ -8,8 +8,11 @@ from functools import partial
 
 import pytest
 
+from a2a_tasks import process_lifetime
 from a2a_tasks.models import Artifact
+from a2a_tasks.operations import conversation as conversation_module
 from a2a_tasks.operations.conversation import AcceptedSend
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, fold
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import db, event_log, folding
@@ -41,8 +44,8 @@ async def begun() -> tuple[AcceptedSend, Pen]:
     conversation.follower = await EventReader.open(
         accepted.task, after=accepted.number, until=conversation.ends
     )
-    assert accepted.assignment is not None
-    return conversation, Pen(accepted.assignment)
+    assert accepted.claimed_run is not None
+    return conversation, Pen(accepted.claimed_run)
 
 
 def speak(pen: Pen) -> None:
@@ -98,20 +101,78 @@ class TestALongAnswer:
 
 @pytest.mark.backend("stack")
 @pytest.mark.django_db(transaction=True)
-async def test_the_task_of_an_accepted_message_is_told_once_the_database_is_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    faults: list[object] = []
-    monkeypatch.setattr(db._outage, "warning", faults.append)
-    accepted = await run_in_thread(accept, new(held=True))
-    conversation = AcceptedSend(accepted, is_task=False, pauses=INTERRUPTED)
-    conversation.follower = await EventReader.open(
-        accepted.task, after=accepted.number, until=conversation.ends
-    )
-    async with locked("a2a_tasks_task", 0.5):
-        answer = asyncio.ensure_future(conversation.first(0.0))
-        await until(lambda: faults)
-    assert await answer == accepted.view
+class TestWhileTheDatabaseIsAway:
+    @pytest.fixture
+    def faults(self, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+        """What this process logs of the outage."""
+        logged: list[object] = []
+        monkeypatch.setattr(db._outage, "warning", logged.append)
+        return logged
+
+    @pytest.fixture
+    def life(self, monkeypatch: pytest.MonkeyPatch) -> process_lifetime.Lifetime:
+        """The life of this process, which may end in the test."""
+        made = process_lifetime.Lifetime()
+        for name in ("on_drain", "drain_seconds"):
+            monkeypatch.setattr(process_lifetime, name, getattr(made, name))
+        return made
+
+    async def test_the_task_of_an_accepted_message_is_told_once_it_is_back(
+        self, faults: list[object]
+    ) -> None:
+        conversation = await self.begun()
+        async with locked("a2a_tasks_task", 0.5):
+            answer = asyncio.ensure_future(conversation.first(0.0))
+            await until(lambda: faults)
+        assert await answer == conversation.accepted.view
+        await conversation.close()
+
+    async def test_a_client_that_waits_is_told_so_before_the_process_ends(
+        self, faults: list[object], life: process_lifetime.Lifetime
+    ) -> None:
+        conversation = await self.begun()
+        async with locked("a2a_tasks_task", 0.5):
+            answer = asyncio.ensure_future(conversation.first(0.0))
+            await until(lambda: faults)
+            life.begin_drain(0.9)
+            with pytest.raises(Overloaded):
+                await answer
+            assert life.drain_seconds() > 0
+        await conversation.close()
+
+    async def test_so_is_one_that_goes_on_after_an_event_that_it_knows(
+        self, life: process_lifetime.Lifetime
+    ) -> None:
+        conversation = await self.begun()
+        async with locked("a2a_tasks_event", 0.5):
+            answer = asyncio.ensure_future(conversation.reach(conversation.accepted.number + 1))
+            life.begin_drain(0.9)
+            with pytest.raises(Overloaded):
+                await answer
+            assert life.drain_seconds() > 0
+        await conversation.close()
+
+    async def begun(self) -> AcceptedSend:
+        """A message that was accepted, whose agent may answer with a direct Message."""
+        accepted = await run_in_thread(accept, new(held=True))
+        conversation = AcceptedSend(accepted, is_task=False, pauses=INTERRUPTED)
+        conversation.follower = await EventReader.open(
+            accepted.task, after=accepted.number, until=conversation.ends
+        )
+        return conversation
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_task_whose_process_ends_is_read_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    life = process_lifetime.Lifetime()
+    for name in ("on_drain", "drain_seconds"):
+        monkeypatch.setattr(process_lifetime, name, getattr(life, name))
+    conversation, pen = await begun()
+    await run_in_thread(speak, pen)
+    answer = asyncio.ensure_future(conversation.wait_settled())
+    await until(lambda: conversation.follower.number >= 8)
+    life.begin_drain(conversation_module.READ_SECONDS)
+    assert (await answer).artifacts
     await conversation.close()
 
 

@@ -100,7 +100,7 @@ async def test_a_process_of_other_queues_leaves_them_alone(
     await switch(switches.move, agent.slug, "night")
     task = await Client(agent).begin()
     async with runner("agents") as made:
-        await made.looked.wait()
+        await made.ready.wait()
         assert await Client(agent).states(task.id) == "submitted"
         async with runner("night"):
             await until(lambda: client_state(Client(agent), task.id, "completed"))

@@ -188,9 +188,9 @@ class TestATask:
 async def swept(deliverer: Deliverer) -> None:
     """Wait until it has looked at everything once more."""
     for _ in range(2):
-        deliverer.looked.clear()
+        deliverer.ready.clear()
         deliverer.wake()
-        await deliverer.looked.wait()
+        await deliverer.ready.wait()
 
 
 async def paused() -> bool:
@@ -738,7 +738,7 @@ class TestHints:
         await run_in_thread(receivers.update, paused_until=Now() + datetime.timedelta(hours=1))
         async with delivering() as deliverer:
             await run_in_thread(writer.state, WORKING)
-            await deliverer.looked.wait()
+            await deliverer.ready.wait()
             assert await run_in_thread(switches.enable, (await row()).receiver_id)
             await settled(1)
 
@@ -750,7 +750,7 @@ class TestHints:
         )
         async with delivering() as deliverer:
             await run_in_thread(writer.state, WORKING)
-            await deliverer.looked.wait()
+            await deliverer.ready.wait()
             await register(receiver.url())
             await settled(1)
         assert receiver.said == ["working"]
@@ -769,7 +769,7 @@ class TestHints:
         writer = await pen()
         await register(receiver.url())
         async with delivering() as deliverer:
-            await deliverer.looked.wait()
+            await deliverer.ready.wait()
             for n in range(5_000):
                 deliverer._on_hint(pubsub.Committed(10_000_000 + n, 1))
             await run_in_thread(writer.state, WORKING)
@@ -1223,7 +1223,7 @@ class TestTheEmbeddedHost:
         monkeypatch.setattr(claims, "due_of", noted)
         writer, other = await pen(), await pen("task-2")
         async with delivering(alone=True) as deliverer:
-            await deliverer.looked.wait()
+            await deliverer.ready.wait()
             await run_in_thread(other.state, WORKING)
             await swept(deliverer)
             assert asked == []

@@ -81,14 +81,14 @@ class TestAccept:
             0,
             None,
         )
-        assert result.assignment is None
+        assert result.claimed_run is None
         assert hints == [pubsub.RunQueued("slow")]
 
     def test_a_run_with_a_hold_is_running_and_does_not_ring(self) -> None:
         hints: list[pubsub.Hint] = []
         with pubsub.listen(hints.append):
-            assignment = held(token="mine")
-        run = Run.objects.get(pk=assignment.run)
+            claimed = held(token="mine")
+        run = Run.objects.get(pk=claimed.key)
         assert (run.status, run.token, run.attempt, run.worker) == (
             RunStatus.RUNNING,
             "mine",
@@ -98,7 +98,7 @@ class TestAccept:
         assert run.lease_until is not None
         assert run.lease_seconds == 30.0
         assert Task.objects.get().run_token == "mine"
-        assert (assignment.token, assignment.attempt, assignment.last_event) == ("mine", 1, 1)
+        assert (claimed.token, claimed.attempt, claimed.last_event) == ("mine", 1, 1)
         assert hints == []
 
     def test_tasks_of_one_context_share_it_and_it_knows_the_latest(self) -> None:

@@ -89,7 +89,7 @@ class TestAppend:
         assert (event.kind, event.state, event.run) == (
             EventKind.STATUS,
             TaskState.WORKING,
-            pen.run.run,
+            pen.run.key,
         )
 
     def test_a_direct_message_is_in_the_history_and_makes_no_task(self) -> None:
@@ -246,8 +246,8 @@ class TestArtifacts:
     def test_two_tasks_with_one_artifact_id_keep_apart(self) -> None:
         first = accepted("task-1", held=True)
         second = Pen(held("task-2"))
-        assert first.assignment is not None
-        Pen(first.assignment).begin("a", "1")
+        assert first.claimed_run is not None
+        Pen(first.claimed_run).begin("a", "1")
         second.begin("a", "2")
         assert replayed(first.view, first.task) == found().view
         assert artifacts() == ['{"artifactId":"a","parts":[{"text":"1"}]}']
@@ -383,7 +383,7 @@ class TestARepetition:
         reply(new(text="and?", context_id=""))  # a message of the client moves the log on
         batch.again = True
         assert append(batch) == 2
-        assert Event.objects.filter(run=pen.run.run).count() == 1
+        assert Event.objects.filter(run=pen.run.key).count() == 1
 
     def test_of_the_end_is_known_too(self) -> None:
         pen = Pen(held())

@@ -37,9 +37,9 @@ def ask(run: Any) -> None:
 
 class TestTheQueue:
     def test_has_none_of_the_messages_that_wait_for_their_task(self) -> None:
-        held("task-1", share="a")
+        held("task-1", quota_key="a")
         for number in range(3):
-            reply(new("task-1", text=str(number), share="a"))
+            reply(new("task-1", text=str(number), quota_key="a"))
         assert runs.measure_queue("agents") == (0, 0.0)
         assert runs.count_waiting("agents", 10) == 0
         assert runs.count_unfinished("a", 10) == 4, "but the caller's limit counts them"
@@ -54,9 +54,9 @@ class TestTheQueue:
         assert runs.measure_queue("agents")[0] == 1
 
     def test_gets_the_next_as_if_it_were_new(self) -> None:
-        run = held("task-1", share="a")
-        reply(new("task-1", text="and?", share="a"))
-        accept_many([new(f"b-{n}", share="b") for n in range(3)])
+        run = held("task-1", quota_key="a")
+        reply(new("task-1", text="and?", quota_key="a"))
+        accept_many([new(f"b-{n}", quota_key="b") for n in range(3)])
         before = Run.objects.latest("pk").due_at
         ask(run)
         released = Run.objects.get(task__public_id="task-1", status="queued")
@@ -104,7 +104,7 @@ class TestRelease:
         elif way == "crash":
             runs.report_crash(run, "it died", max_attempts=1)
         else:
-            expire(run.run)
+            expire(run.key)
             assert runs.reclaim_expired(max_attempts=1) == 1
         assert [taken.task_id for taken in claim()] == ["task-2"]
 
@@ -115,11 +115,11 @@ class TestRelease:
         assert claim() == []
         wake()
         (again,) = claim()
-        assert again.run == first.run
+        assert again.key == first.key
         runs.hand_back([again.token])
         assert behind.release_missed(0) == 0
         (again,) = claim()
-        assert again.run == first.run
+        assert again.key == first.key
         Pen(again).end()
         assert [taken.task_id for taken in claim()] == ["task-2"]
 
@@ -158,7 +158,7 @@ class TestRelease:
         first = claim(agents=["demo"])
         monkeypatch.setattr(behind, "release", lambda **_: [])  # the process dies before it
         for run in first:
-            Run.objects.filter(pk=run.run).update(
+            Run.objects.filter(pk=run.key).update(
                 status=RunStatus.ENDED, token="", lease_until=None
             )
         assert claim() == []

@@ -56,7 +56,7 @@ def budget(limit: float, **about: Any) -> Budget:
 
 def spender_of(run: ClaimedRun) -> Spender:
     """The spender of a run."""
-    return Spender(run.scope.agent, "acme", "key:ann", run.task, run.run, run.token)
+    return Spender(run.scope.agent, "acme", "key:ann", run.task, run.key, run.token)
 
 
 def going(count: int) -> list[Spender]:

@@ -238,10 +238,10 @@ class TestOperators:
         wait = Parking(run, "ask 3", timezone.now().timestamp() + 3600, budget=use.pk)
         budgets.allow(use.pk, Decimal(50))
         assert not park(wait)
-        assert Run.objects.get(pk=run.run).status == RunStatus.RUNNING
+        assert Run.objects.get(pk=run.key).status == RunStatus.RUNNING
         spend(ANN, 50)
         assert park(wait)
-        assert Run.objects.get(pk=run.run).waits_for_budget == use.pk
+        assert Run.objects.get(pk=run.key).waits_for_budget == use.pk
 
     def test_who_refuse_are_not_asked_again(self) -> None:
         use = self.ask()

@@ -151,7 +151,7 @@ class Trees(RuleBasedStateMachine):
         return self.count
 
     def holds(self, run: ClaimedRun) -> bool:
-        return Run.objects.filter(pk=run.run, token=run.token, status=RunStatus.RUNNING).exists()
+        return Run.objects.filter(pk=run.key, token=run.token, status=RunStatus.RUNNING).exists()
 
     @rule(
         act=st.sampled_from([act for act, share in ACTS.items() for _ in range(share)]), drawn=DRAWN
@@ -218,7 +218,7 @@ class Trees(RuleBasedStateMachine):
     def one_dies(self, run: ClaimedRun, drawn: Drawn) -> None:
         """A process dies, and its run is rescued."""
         if self.holds(run):
-            expire(run.run)
+            expire(run.key)
             assert runs.reclaim_expired(max_attempts=1000) == 1
 
     def one_calls(self, run: ClaimedRun, drawn: Drawn) -> None:

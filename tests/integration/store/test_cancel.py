@@ -47,7 +47,7 @@ class TestCancel:
             cancel.cancel(ALICE, "task-1")
         assert isinstance(hints[0], pubsub.Committed)
         assert hints[0].last == 3
-        assert set(hints[1:]) == {pubsub.Stop(pen.run.run), pubsub.Stop(waiting.run)}
+        assert set(hints[1:]) == {pubsub.Stop(pen.run.key), pubsub.Stop(waiting.run)}
 
     def test_runs_that_waited_are_cancelled_too(self) -> None:
         accepted()

@@ -174,7 +174,7 @@ def second_reservation() -> object:
 
 
 def changed_run(**changes: Any) -> Callable[[], object]:
-    return lambda: Run.objects.filter(pk=held().run).update(**changes)
+    return lambda: Run.objects.filter(pk=held().key).update(**changes)
 
 
 def second_child() -> object:

@@ -86,7 +86,7 @@ def turn(task: str, *some: MemoryChange | ListChange, **about: Any) -> int:
     """Take a whole turn of a new task; the run is its version."""
     run = held(task, **about)
     append(end(run, *some))
-    return run.run
+    return run.key
 
 
 def kept(task: str = "reader", **about: Any) -> tuple[dict[str, str], dict[str, list[str]]]:
@@ -201,7 +201,7 @@ class TestTheLaw:
 
     def test_a_fenced_run_writes_nothing(self) -> None:
         run = held("one")
-        expire(run.run)
+        expire(run.key)
         runs.reclaim_expired(max_attempts=3)
         (second,) = claim()
         with pytest.raises(LeaseLost):
@@ -229,7 +229,7 @@ class TestTheLaw:
         with pytest.raises(ConversationChanged):
             append(end(run, put("b", "1"), grow("other", "1"), broken))
         assert contents(ALICE.owner) == before
-        assert Run.objects.get(pk=run.run).status == "running"
+        assert Run.objects.get(pk=run.key).status == "running"
         assert kept() == ({}, {})
 
     def test_of_many_together_one_that_cannot_be_written_spoils_no_other(self) -> None:

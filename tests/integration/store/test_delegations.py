@@ -52,7 +52,7 @@ def test_none_is_there_if_the_task_cannot_be_accepted() -> None:
 
 def test_a_run_that_has_lost_its_task_calls_nobody() -> None:
     run = held()
-    expire(run.run)
+    expire(run.key)
     assert runs.reclaim_expired(max_attempts=3) == 1
     with pytest.raises(LeaseLost):
         call(run, "child")

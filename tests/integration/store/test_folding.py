@@ -72,8 +72,8 @@ def test_nothing_is_put_together_before_a_task_has_ended(way: str) -> None:
     elif way == "cancelled":
         cancel.cancel(ALICE, "task-1")
     else:
-        expire(pen.run.run)
-        assert runs.give_up(pen.run.run, max_attempts=1)
+        expire(pen.run.key)
+        assert runs.give_up(pen.run.key, max_attempts=1)
     assert found().state in TERMINAL
     assert in_pieces() == ["a", "b"]
 

@@ -57,7 +57,7 @@ class TestAKey:
         known = recalled()
         assert (known.accepted.task, known.accepted.number) == (accepted.task, 1)
         assert known.accepted.run == accepted.run
-        assert known.accepted.assignment is None
+        assert known.accepted.claimed_run is None
         assert (known.is_task, known.last_event, known.over) == (True, 1, False)
         view = known.accepted.view
         assert (view.id, view.context_id) == ("task-1", "context-1")

@@ -106,8 +106,8 @@ class TestRetention:
     def test_leaves_what_a_held_principal_made_for_its_tenant(self) -> None:
         ended("own", owner=TENANTS)
         ended("other", owner=TENANTS)
-        Task.objects.filter(public_id="own").update(maker="user:alice")
-        Task.objects.filter(public_id="other").update(maker="user:bob")
+        Task.objects.filter(public_id="own").update(created_by="user:alice")
+        Task.objects.filter(public_id="other").update(created_by="user:bob")
         legal_holds.lay(Held.PRINCIPAL, "user:alice", "a lawsuit")
         assert swept() == ["own"]
 

@@ -112,10 +112,10 @@ class Store(RuleBasedStateMachine):
             since={result.run: 1},
         )
         self.keys[name] = result.task
-        if result.assignment is None:
+        if result.claimed_run is None:
             return multiple()
-        self.model[name].holder = result.assignment.token
-        return Agent(result.assignment, TaskState.SUBMITTED)
+        self.model[name].holder = result.claimed_run.token
+        return Agent(result.claimed_run, TaskState.SUBMITTED)
 
     @precondition(lambda self: self.model)
     @rule(n=st.integers(0, 5), hold=st.booleans(), target=agents)
@@ -133,13 +133,13 @@ class Store(RuleBasedStateMachine):
             task.events += 1
         assert result.number == task.events
         ours = hold and not task.waiting
-        assert (result.assignment is not None) == ours
+        assert (result.claimed_run is not None) == ours
         task.waiting.append(result.run)
         task.attempts[result.run], task.since[result.run] = int(ours), result.number
-        if result.assignment is None:
+        if result.claimed_run is None:
             return multiple()
-        task.holder = result.assignment.token
-        return self.agent(result.assignment)
+        task.holder = result.claimed_run.token
+        return self.agent(result.claimed_run)
 
     @precondition(lambda self: self.model)
     @rule(n=st.integers(0, 5))
@@ -173,10 +173,10 @@ class Store(RuleBasedStateMachine):
         rounds = dict(Run.objects.values_list("pk", "round"))
         oldest = min(due, key=lambda task: (rounds[task.waiting[0]], task.waiting[0]))
         (taken,) = claim(1)
-        assert taken.run == oldest.waiting[0]
-        oldest.attempts[taken.run] += 1
+        assert taken.key == oldest.waiting[0]
+        oldest.attempts[taken.key] += 1
         oldest.holder = taken.token
-        assert taken.attempt == oldest.attempts[taken.run]
+        assert taken.attempt == oldest.attempts[taken.key]
         assert (taken.state, taken.last_event) == (oldest.state, oldest.events)
         return self.agent(taken)
 
@@ -204,7 +204,7 @@ class Store(RuleBasedStateMachine):
         runs.hand_back([agent.run.token])
         if task.holder == agent.run.token:
             task.holder = None
-            task.attempts[agent.run.run] -= 1
+            task.attempts[agent.run.key] -= 1
 
     @rule(agent=agents)
     def a_process_parks(self, agent: Agent) -> None:
@@ -215,7 +215,7 @@ class Store(RuleBasedStateMachine):
             return
         parking.park(parking.Parking(agent.run, "step", 0))
         task.holder, task.parked = None, True
-        task.attempts[agent.run.run] -= 1
+        task.attempts[agent.run.key] -= 1
 
     @rule()
     def a_process_wakes_what_is_parked(self) -> None:

@@ -164,6 +164,16 @@ def test_a_database_of_the_migrations_that_were_squashed_has_nothing_to_apply() 
     assert count_missing_migrations() == 0
 
 
+@pytest.mark.django_db
+def test_a_process_of_before_the_new_names_reads_and_writes_the_same_columns() -> None:
+    loader, last = MigrationLoader(connection), "0004_runs_that_wait_for_tasks"
+    before = loader.project_state(("a2a_tasks", last)).apps.get_model("a2a_tasks", "Run").objects
+    accepted("task-1", quota_key="a")
+    assert before.get().share == "a"
+    before.update(share="b", company=2, furthest=3)
+    assert Run.objects.filter(quota_key="b", runs_in_process=2, max_events=3).exists()
+
+
 @pytest.mark.backend("stack")
 @pytest.mark.django_db(transaction=True)
 class TestBesideALongTransaction:

@@ -68,7 +68,7 @@ class TestOrder:
             Pen(run).end()
 
     def test_messages_that_are_accepted_together_keep_their_order(self) -> None:
-        accept_many([new(f"task-{n}", ordered=True, share=f"s{9 - n}") for n in range(9)])
+        accept_many([new(f"task-{n}", ordered=True, quota_key=f"s{9 - n}") for n in range(9)])
         keys = Run.objects.order_by("pk").values_list("task__public_id", flat=True)
         assert list(keys) == [f"task-{n}" for n in range(9)]
         assert names(claim()) == ["task-0"]
@@ -89,7 +89,7 @@ class TestOrder:
         assert set(Run.objects.values_list("ordered_in", flat=True)) == {None}
 
     def test_a_run_that_was_started_when_it_was_accepted_is_in_the_way(self) -> None:
-        held = accept(new("a", held=True, ordered=True)).assignment
+        held = accept(new("a", held=True, ordered=True)).claimed_run
         accepted("b", ordered=True)
         assert claim() == []
         assert held is not None
@@ -108,13 +108,13 @@ class TestOrder:
         assert names(claim()) == ["a"]
 
     def test_a_run_that_waits_for_its_conversation_does_not_hold_the_rounds_back(self) -> None:
-        accepted("a-0", ordered=True, share="a")
+        accepted("a-0", ordered=True, quota_key="a")
         only()
-        accepted("a-1", ordered=True, share="a")
+        accepted("a-1", ordered=True, quota_key="a")
         for number in range(6):
-            accepted(f"b-{number}", share="b")
+            accepted(f"b-{number}", quota_key="b")
         claim(4)
-        accepted("c", share="c")
+        accepted("c", quota_key="c")
         rounds = dict(Run.objects.values_list("task__public_id", "round"))
         assert rounds["c"] == rounds["b-4"] + 1
 
@@ -142,7 +142,7 @@ class TestRelease:
         assert names(claim()) == ["b"]
 
     def test_a_run_whose_process_died_stays_before_the_next_one(self) -> None:
-        expire(only().run)
+        expire(only().key)
         assert claim() == []
         assert runs.reclaim_expired(max_attempts=3) == 1
         again = only()
@@ -153,7 +153,7 @@ class TestRelease:
     def test_a_run_that_is_given_up_announces_the_next(self) -> None:
         run = only()
         reply(new("a", ordered=True, text="and?"))
-        expire(run.run)
+        expire(run.key)
         found = hints(lambda: runs.reclaim_expired(max_attempts=1))
         assert found == [pubsub.RunQueued("agents")]
         assert Task.objects.get(public_id="a").state == TaskState.FAILED

@@ -38,7 +38,7 @@ def parked(task: str = "task-1", until: datetime.datetime = LATER, **about: Any)
 
 def row(run: ClaimedRun) -> Run:
     """The row of a run."""
-    return Run.objects.get(pk=run.run)
+    return Run.objects.get(pk=run.key)
 
 
 def hints(work: Callable[[], Any]) -> list[pubsub.Hint]:
@@ -62,7 +62,7 @@ class TestParking:
 
     def test_is_refused_to_who_lost_its_lease(self) -> None:
         run = held()
-        expire(run.run)
+        expire(run.key)
         assert runs.reclaim_expired(max_attempts=3) == 1
         (again,) = claim()
         with pytest.raises(LeaseLost):
@@ -83,22 +83,22 @@ class TestParking:
         assert row(run).due_at.year == 9999
 
     def test_takes_no_part_in_claims_counts_and_rounds(self) -> None:
-        parked("task-1", PAST, share="a")  # it is due, and nobody has woken it
-        parked("task-2", share="b")
+        parked("task-1", PAST, quota_key="a")  # it is due, and nobody has woken it
+        parked("task-2", quota_key="b")
         assert claim() == []
         assert runs.count_waiting("agents", 10) == 0
         assert runs.count_unfinished("a", 10) == 0
         assert runs.count_by_status() == {"queued": 0, "behind": 0, "running": 0, "parked": 2}
-        accepted("task-3", share="a")
-        accepted("task-4", share="c")
+        accepted("task-3", quota_key="a")
+        accepted("task-4", quota_key="c")
         begun = dict(Run.objects.filter(round__lt=PARKED).values_list("task__public_id", "round"))
         assert begun == {"task-3": 1, "task-4": 2}
 
     def test_a_later_message_of_the_share_joins_no_round_behind_it(self) -> None:
-        parked("task-1", share="a")
-        reply(new("task-1", share="a", text="more"))
+        parked("task-1", quota_key="a")
+        reply(new("task-1", quota_key="a", text="more"))
         assert Run.objects.latest("pk").is_behind
-        accepted("task-2", share="a")
+        accepted("task-2", quota_key="a")
         assert Run.objects.latest("pk").round == 1
 
     def test_holds_back_later_messages_of_its_task_and_of_its_conversation(self) -> None:
@@ -108,7 +108,7 @@ class TestParking:
         assert claim() == []
         wake()
         (again,) = claim()
-        assert (again.run, again.attempt, again.parked_in, again.said) == (first.run, 1, "night", 3)
+        assert (again.key, again.attempt, again.parked_in, again.said) == (first.key, 1, "night", 3)
 
     def test_a_cancel_ends_it_and_nothing_wakes_it(self) -> None:
         run = parked()
@@ -122,7 +122,7 @@ class TestWaking:
     def test_takes_those_whose_time_has_come(self) -> None:
         due, other = parked("task-1", PAST), parked("task-2")
         heard = hints(wake)
-        assert [claimed.run for claimed in claim()] == [due.run]
+        assert [claimed.key for claimed in claim()] == [due.key]
         assert row(other).is_parked
         assert heard == [pubsub.RunQueued("agents")]
 
@@ -157,9 +157,9 @@ class TestWaking:
 
     def test_lets_shares_take_turns(self) -> None:
         for number in range(4):
-            parked(f"a-{number}", PAST, share="a")
-        parked("b-0", PAST, share="b")
-        accepted("c-0", share="c")
+            parked(f"a-{number}", PAST, quota_key="a")
+        parked("b-0", PAST, quota_key="b")
+        accepted("c-0", quota_key="c")
         wake()
         assert {run.task_id for run in claim(3)} == {"a-0", "b-0", "c-0"}
 
@@ -181,8 +181,8 @@ class TestWaking:
 @pytest.mark.backend("stack")
 class TestSeveralProcesses:
     def test_read_no_further_than_the_last_round(self) -> None:
-        parked("task-1", share="a")
-        accepted("task-2", share="b")
+        parked("task-1", quota_key="a")
+        accepted("task-2", quota_key="b")
         assert fair_queue.find_last_eligible_round("agents", ["b"]) is None
 
     def test_find_them_by_an_index_among_many_that_wait(self) -> None:
@@ -205,7 +205,7 @@ class TestSeveralProcesses:
 
         def lock() -> None:
             with transaction.atomic():
-                Run.objects.select_for_update().get(pk=run.run)
+                Run.objects.select_for_update().get(pk=run.key)
                 there.set()
                 go.wait(30)
             connection.close()

@@ -27,8 +27,8 @@ def claim_suspects(quarantine: Quarantine, limit: int = 10) -> list[ClaimedRun]:
 
 def die(taken: Sequence[ClaimedRun]) -> None:
     """The process that carries these runs dies, and another one looks."""
-    for assignment in taken:
-        expire(assignment.run)
+    for run in taken:
+        expire(run.key)
     runs.reclaim_expired(max_attempts=3)
 
 
@@ -57,8 +57,8 @@ class TestDeathsThatCount:
 
     def test_who_is_rescued_last_did_not_die_alone(self) -> None:
         """Leases that began at different moments end at different moments."""
-        for assignment in two():
-            die([assignment])
+        for run in two():
+            die([run])
         assert rows() == [(0, 1), (0, 1)]
 
     def test_a_run_that_was_held_from_the_start_has_the_company_of_the_last_heartbeat(self) -> None:
@@ -127,7 +127,7 @@ class TestProgress:
         Pen(first).state(TaskState.WORKING)
         die([first, second])
         assert rows() == [(0, 1), (0, 2)]
-        assert [taken.run for taken in claim()] == [first.run]
+        assert [taken.key for taken in claim()] == [first.key]
 
     def test_who_keeps_a_step_each_time_comes_to_a_process_of_its_own_all_the_same(self) -> None:
         """It kills every process that it shares, however far it gets: it must not go on for ever."""
@@ -135,8 +135,8 @@ class TestProgress:
         for n in range(CLEARED + 2):
             steps.keep(StepResult(first, f"step-{n}", "1"))
             die([first, second])
-            taken = {one.run: one for stage in Quarantine for one in claim_suspects(stage)}
-            first, second = taken[first.run], taken[second.run]
+            taken = {one.key: one for stage in Quarantine for one in claim_suspects(stage)}
+            first, second = taken[first.key], taken[second.key]
         assert first.quarantine is Quarantine.PROCESS
 
     def test_who_keeps_a_step_each_time_and_dies_alone_each_time_is_given_up_in_the_end(
@@ -186,7 +186,7 @@ class TestQuarantine:
         (first,) = claim_suspects(Quarantine.PROCESS, limit=1)
         runs.report_crash(first, "it died", max_attempts=3)
         (second,) = claim_suspects(Quarantine.PROCESS, limit=1)
-        assert second.run != first.run
+        assert second.key != first.key
 
     def test_a_claim_tells_how_long_its_longest_attempt_can_have_lived(self) -> None:
         """It began two minutes before its lease of 30 s ended, and was alive a lease before that."""

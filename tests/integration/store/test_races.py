@@ -113,9 +113,9 @@ class TestRaces:
         for n in range(ROUNDS):
             accepted(f"task-{n}")
             taken, _ = race(claim, partial(cancel.cancel, ALICE, f"task-{n}"))
-            for assignment in taken:
+            for run in taken:
                 with pytest.raises(LeaseLost):
-                    Pen(assignment).end()
+                    Pen(run).end()
             assert found(f"task-{n}").state is TaskState.CANCELED
             consistent(f"task-{n}")
 
@@ -123,9 +123,9 @@ class TestRaces:
         for n in range(ROUNDS):
             first = accepted(f"task-{n}")
             reply(new(f"task-{n}", text="and?"))
-            taken = [assignment for side in race(claim, claim) for assignment in side]
-            taken = [assignment for assignment in taken if assignment.task == first.task]
-            assert [assignment.run for assignment in taken] == [first.run]
+            taken = [run for side in race(claim, claim) for run in side]
+            taken = [run for run in taken if run.task == first.task]
+            assert [run.key for run in taken] == [first.run]
             consistent(f"task-{n}")
 
     def test_a_claim_locks_no_more_than_it_takes(self) -> None:
@@ -148,7 +148,7 @@ class TestRaces:
     def test_rescue_and_append(self) -> None:
         for n in range(ROUNDS):
             pen = Pen(held(f"task-{n}"))
-            expire(pen.run.run)
+            expire(pen.run.key)
             wrote, rescued = race(
                 partial(pen.state, TaskState.WORKING),
                 partial(runs.reclaim_expired, max_attempts=3),
@@ -163,7 +163,7 @@ class TestRaces:
     def test_rescue_and_the_last_heartbeat(self) -> None:
         for n in range(ROUNDS):
             run = held(f"task-{n}")
-            expire(run.run)
+            expire(run.key)
             alive, rescued = race(
                 partial(runs.heartbeat, [run.token]),
                 partial(runs.reclaim_expired, max_attempts=3),
@@ -174,12 +174,12 @@ class TestRaces:
     def test_a_rescue_does_not_wait_for_a_writer_that_is_frozen(self) -> None:
         frozen, other = held("task-frozen"), held("task-other")
         for run in (frozen, other):
-            expire(run.run)
+            expire(run.key)
         with transaction.atomic():
             Task.objects.select_for_update().get(pk=frozen.task)
             (rescued,) = at_once(partial(runs.reclaim_expired, max_attempts=3))
         assert rescued == 1
-        assert [again.run for again in claim()] == [other.run]
+        assert [again.key for again in claim()] == [other.key]
         assert runs.reclaim_expired(max_attempts=3) == 1
 
     def test_a_reply_and_the_end(self) -> None:
@@ -218,7 +218,7 @@ class TestRaces:
                 partial(reply, new(f"task-{n}", text="this", held=True)),
                 partial(reply, new(f"task-{n}", text="that", held=True)),
             )
-            assert [one.assignment is None, other.assignment is None].count(True) == 1
+            assert [one.claimed_run is None, other.claimed_run is None].count(True) == 1
             consistent(f"task-{n}")
 
     def test_two_sends_to_one_context(self) -> None:
@@ -312,7 +312,7 @@ class TestBeginningAnew:
             ended(f"task-{n}")
             results = race(*[partial(again, f"task-{n}", f"t{m}") for m in range(6)])
             assert len({result.task for result in results}) == 1
-            assert sum(result.assignment is not None for result in results) == 1
+            assert sum(result.claimed_run is not None for result in results) == 1
             assert found(f"task-{n}").last_event == len(results)
             consistent(f"task-{n}")
 
@@ -355,7 +355,7 @@ class TestManyRows:
         for n in range(ROUNDS):
             pens = [Pen(held(f"task-{n}-{m}")) for m in range(40)]
             for pen in pens:
-                expire(pen.run.run)
+                expire(pen.run.key)
             words = [pen.batch(chunk("a", "x")) for pen in reversed(pens)]
             race(
                 partial(append_many, words),
@@ -367,7 +367,7 @@ class TestManyRows:
         for n in range(ROUNDS):
             pens = [Pen(held(f"task-{n}-{m}")) for m in range(20)]
             for pen in pens:
-                expire(pen.run.run)
+                expire(pen.run.key)
             race(
                 partial(runs.reclaim_expired, max_attempts=3),
                 partial(runs.reclaim_expired, max_attempts=3),

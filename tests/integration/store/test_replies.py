@@ -136,10 +136,10 @@ class TestResuming:
         """R-105."""
         interrupted()
         result = reply(new(context_id=context_id, text="this", held=True))
-        assert result.assignment is not None
+        assert result.claimed_run is not None
         *_, kept = Message.objects.order_by("number").values_list("body", flat=True)
         seen = list(result.view.history or ())
-        shown = [kept.encode(), result.assignment.input.encode(), *seen[-1:]]
+        shown = [kept.encode(), result.claimed_run.input.encode(), *seen[-1:]]
         assert [members(text)["contextId"] for text in shown] == ["context-1"] * 3
 
     @pytest.mark.parametrize("state", [TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED])
@@ -158,7 +158,7 @@ class TestResuming:
     def test_with_a_hold_the_run_is_ours_with_all_it_needs(self) -> None:
         interrupted(memory='{"asked":1}')
         result = reply(new(text="this", held=True, token="mine"))
-        given = result.assignment
+        given = result.claimed_run
         assert given is not None
         assert (given.token, given.attempt, given.input_number, given.memory) == (
             "mine",
@@ -189,7 +189,7 @@ class TestResuming:
         pen.begin("a", "1", position=0)
         pen.begin("b", "1", position=1)
         pen.state(TaskState.INPUT_REQUIRED, end=RunEnd(), closed=[0])
-        given = reply(new(held=True)).assignment
+        given = reply(new(held=True)).claimed_run
         assert given is not None
         assert given.artifacts == (("a", 0, False), ("b", 1, True))
 
@@ -199,7 +199,7 @@ class TestQueueing:
         pen = Pen(held())
         pen.state(TaskState.WORKING)
         result = reply(new(text="and this", held=True))
-        assert result.assignment is None
+        assert result.claimed_run is None
         assert Run.objects.get(pk=result.run).status == RunStatus.QUEUED
         assert Message.objects.get(number=3).task_id == pen.run.task
         assert pen.state(TaskState.WORKING) == 4, "the first run still holds the task"
@@ -207,7 +207,7 @@ class TestQueueing:
     def test_a_message_to_a_submitted_task_waits_behind_the_first(self) -> None:
         accepted()
         result = reply(new(text="and this", held=True))
-        assert result.assignment is None
+        assert result.claimed_run is None
         assert Task.objects.get().state == TaskState.SUBMITTED
         assert Run.objects.filter(status=RunStatus.QUEUED).count() == 2
 
@@ -224,8 +224,8 @@ class TestBeginningAnew:
         pen.end(memory="kept")
         ended = found()
         result = reply(new(context_id="", text="again", held=True, reopens=self.OLDEST))
-        assert result.assignment is not None
-        assert (result.assignment.memory, result.assignment.task_id) == ("kept", "task-1")
+        assert result.claimed_run is not None
+        assert (result.claimed_run.memory, result.claimed_run.task_id) == ("kept", "task-1")
         again, row = found(), Task.objects.get(pk=result.task)
         assert (again.task, again.state) == (result.task, TaskState.SUBMITTED)
         assert again.view.context_id == ended.view.context_id

@@ -44,14 +44,14 @@ from tests.support.store.world import (
 class TestClaim:
     def test_it_takes_the_oldest_first_and_no_more_than_asked(self) -> None:
         keys = [accepted(f"task-{number}").run for number in range(4)]
-        assert [taken.run for taken in claim(3)] == keys[:3]
-        assert [taken.run for taken in claim(3)] == keys[3:]
+        assert [taken.key for taken in claim(3)] == keys[:3]
+        assert [taken.key for taken in claim(3)] == keys[3:]
         assert claim(3) == []
 
     def test_it_takes_only_from_its_queues(self) -> None:
         accepted("task-1", queue="slow")
         fast = accepted("task-2", queue="fast")
-        assert [taken.run for taken in claim(queues=["fast", "other"])] == [fast.run]
+        assert [taken.key for taken in claim(queues=["fast", "other"])] == [fast.run]
 
     def test_a_claimed_run_is_held_by_a_fresh_token_until_a_lease_ends(self) -> None:
         result = accepted()
@@ -71,7 +71,7 @@ class TestClaim:
     def test_the_assignment_says_everything_needed(self) -> None:
         result = accepted(request='{"a":1}', text="do it", scope=BOB)
         (taken,) = claim()
-        assert (taken.run, taken.task, taken.task_id) == (result.run, result.task, "task-1")
+        assert (taken.key, taken.task, taken.task_id) == (result.run, result.task, "task-1")
         assert (taken.scope, taken.context_id, taken.request) == (BOB, "context-1", '{"a":1}')
         assert (taken.state, taken.last_event, taken.input_number) == (TaskState.SUBMITTED, 1, 1)
         assert '"do it"' in taken.input
@@ -80,11 +80,11 @@ class TestClaim:
         first = accepted()
         second = reply(new(text="and?"))
         (taken,) = claim()
-        assert taken.run == first.run
+        assert taken.key == first.run
         assert claim() == []
         Pen(taken).state(TaskState.INPUT_REQUIRED, end=RunEnd())
         (taken,) = claim()
-        assert taken.run == second.run
+        assert taken.key == second.run
         assert '"and?"' in taken.input
 
     def test_a_run_of_a_task_that_has_ended_is_dropped(self) -> None:
@@ -139,19 +139,19 @@ class TestClaim:
 class TestHeartbeat:
     def test_it_extends_the_leases_that_hold_and_tells_which_do(self) -> None:
         alive, gone = held("task-1"), held("task-2")
-        expire(alive.run)
+        expire(alive.key)
         Pen(gone).end()
         assert runs.heartbeat([alive.token, gone.token, "never was"]) == {alive.token}
-        lease = Run.objects.get(pk=alive.run).lease_until
+        lease = Run.objects.get(pk=alive.key).lease_until
         assert lease is not None
         assert lease > timezone.now()
 
     def test_each_lease_is_extended_by_its_own_length(self) -> None:
         short, long = held("task-1"), held("task-2")
-        Run.objects.filter(pk=long.run).update(lease_seconds=600)
+        Run.objects.filter(pk=long.key).update(lease_seconds=600)
         runs.heartbeat([short.token, long.token])
         leases = dict(Run.objects.values_list("pk", "lease_until"))
-        one, other = leases[long.run], leases[short.run]
+        one, other = leases[long.key], leases[short.key]
         assert one is not None
         assert other is not None
         between = one - other
@@ -166,22 +166,22 @@ class TestHeartbeat:
 class TestLockedRows:
     def test_a_row_that_somebody_holds_costs_no_other_lease(self) -> None:
         stuck, *others = [held(f"task-{n}") for n in range(5)]
-        with locked(stuck.run):
+        with locked(stuck.key):
             assert runs.heartbeat([run.token for run in (stuck, *others)]) == {
                 run.token for run in others
             }
-            assert not runs.heartbeat_locked(stuck.token, carrying=5), "it is still locked"
-        assert runs.heartbeat_locked(stuck.token, carrying=5)
+            assert not runs.heartbeat_locked(stuck.token, runs_in_process=5), "it is still locked"
+        assert runs.heartbeat_locked(stuck.token, runs_in_process=5)
 
     def test_whoever_waits_for_the_row_has_it_before_a_rescuer(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(postgres, "LOCK_SECONDS", 10.0)
         stuck = held()
-        with locked(stuck.run) as let_go:
+        with locked(stuck.key) as let_go:
             waiting = threading.Thread(target=let_go_when_awaited, args=(let_go,))
             waiting.start()
-            assert runs.heartbeat_locked(stuck.token, carrying=1)
+            assert runs.heartbeat_locked(stuck.token, runs_in_process=1)
             waiting.join(10)
 
 
@@ -234,7 +234,7 @@ class TestHandBack:
 
     def test_a_run_that_is_no_longer_ours_is_left_alone(self) -> None:
         old = held()
-        expire(old.run)
+        expire(old.key)
         runs.reclaim_expired(max_attempts=3)
         (taken,) = claim()
         runs.hand_back([old.token])
@@ -282,7 +282,7 @@ class TestRescue:
     def test_a_run_whose_lease_ended_is_queued_again_and_rings(self) -> None:
         pen = Pen(held(queue="slow"))
         pen.state(TaskState.WORKING)
-        expire(pen.run.run)
+        expire(pen.run.key)
         hints: list[pubsub.Hint] = []
         with pubsub.listen(hints.append):
             assert runs.reclaim_expired(max_attempts=3) == 1
@@ -302,12 +302,12 @@ class TestRescue:
         self, django_assert_max_num_queries: Any
     ) -> None:
         for number in range(20):
-            expire(held(f"task-{number}").run)
+            expire(held(f"task-{number}").key)
         with django_assert_max_num_queries(10):
             assert runs.reclaim_expired(max_attempts=3) == 20
 
     def test_a_death_is_taken_back_if_the_process_lives(self) -> None:
-        run = held().run
+        run = held().key
         for attempt in (1, 2, 3, 4):
             expire(run)
             runs.reclaim_expired(max_attempts=3)
@@ -318,7 +318,7 @@ class TestRescue:
         assert "Attempt 4 had not died: its process was cut off." in Run.objects.get().error
 
     def test_what_was_given_up_in_between_stays_so(self) -> None:
-        run = held().run
+        run = held().key
         expire(run)
         runs.reclaim_expired(max_attempts=1)
         runs.take_back_deaths({run: 1})
@@ -327,7 +327,7 @@ class TestRescue:
 
     def test_a_zombie_with_the_old_token_is_fenced(self) -> None:
         zombie = Pen(held())
-        expire(zombie.run.run)
+        expire(zombie.run.key)
         runs.reclaim_expired(max_attempts=3)
         with pytest.raises(LeaseLost):
             zombie.state(TaskState.WORKING)
@@ -339,7 +339,7 @@ class TestRescue:
 
     def test_a_late_heartbeat_in_time_saves_the_run(self) -> None:
         run = held()
-        expire(run.run)
+        expire(run.key)
         assert runs.heartbeat([run.token]) == {run.token}
         assert runs.reclaim_expired(max_attempts=3) == 0
 
@@ -347,10 +347,10 @@ class TestRescue:
         """A task whose process died three times."""
         run = held(**changes)  # type: ignore[arg-type]
         for _ in range(2):
-            expire(run.run)
+            expire(run.key)
             runs.reclaim_expired(max_attempts=3)
             (run,) = claim()
-        expire(run.run)
+        expire(run.key)
         assert runs.reclaim_expired(max_attempts=3) == 1
         return run
 
@@ -373,7 +373,7 @@ class TestRescue:
     def test_how_the_others_died_stays_with_the_run_however_the_last_one_ends(
         self, end: RunEnd
     ) -> None:
-        expire(held().run)
+        expire(held().key)
         runs.reclaim_expired(max_attempts=3)
         (second,) = claim()
         Pen(second).state(TaskState.COMPLETED, end=end)
@@ -391,7 +391,7 @@ class TestRescue:
     def test_messages_behind_a_task_given_up_are_dropped(self) -> None:
         run = held()
         waiting = reply(new(text="and?"))
-        expire(run.run)
+        expire(run.key)
         runs.reclaim_expired(max_attempts=1)
         claim()
         assert Run.objects.get(pk=waiting.run).status == RunStatus.DROPPED
@@ -407,7 +407,7 @@ class TestSurrender:
         with pubsub.listen(hints.append):
             runs.report_crash(run, "it died with signal 9", max_attempts=3)
         assert hints == [pubsub.RunQueued("slow")]
-        died = Run.objects.get(pk=run.run).error
+        died = Run.objects.get(pk=run.key).error
         assert died.startswith("Attempt 1 on ")
         assert died.endswith(" died: it died with signal 9.\n")
         (taken,) = claim(queues=["slow"])
@@ -426,7 +426,7 @@ class TestSurrender:
 
     def test_who_has_lost_the_task_is_fenced(self) -> None:
         run = held()
-        expire(run.run)
+        expire(run.key)
         runs.reclaim_expired(max_attempts=3)
         (taken,) = claim()
         with pytest.raises(LeaseLost):
@@ -437,11 +437,11 @@ class TestSurrender:
 @pytest.mark.django_db
 def test_a_look_between_heartbeats_tells_which_runs_are_held_and_extends_none() -> None:
     run, lost = held("task-1"), held("task-2")
-    expire(lost.run)
+    expire(lost.key)
     runs.reclaim_expired(max_attempts=3)
-    before = Run.objects.get(pk=run.run).lease_until
-    assert runs.find_held_tokens([run.run, lost.run]) == {run.token}
-    assert Run.objects.get(pk=run.run).lease_until == before
+    before = Run.objects.get(pk=run.key).lease_until
+    assert runs.find_held_tokens([run.key, lost.key]) == {run.token}
+    assert Run.objects.get(pk=run.key).lease_until == before
 
 
 @pytest.mark.django_db(transaction=True)
@@ -452,18 +452,18 @@ class TestTwoProcesses:
         def take() -> list[int]:
             taken: list[int] = []
             while got := claim(3):
-                taken += [assignment.run for assignment in got]
+                taken += [run.key for run in got]
             return taken
 
         results = at_once(take, take, take)
         assert all(isinstance(result, list) for result in results), results
         taken = [run for result in results if isinstance(result, list) for run in result]
-        taken += [assignment.run for assignment in claim(30)]  # what everybody left to the others
+        taken += [run.key for run in claim(30)]  # what everybody left to the others
         assert sorted(taken) == sorted(keys)
 
     def test_no_run_is_rescued_twice(self) -> None:
         for number in range(10):
-            expire(held(f"task-{number}").run)
+            expire(held(f"task-{number}").key)
         Run.objects.update(worker=F("token"))  # a process for each: they died alone
         results = at_once(
             lambda: runs.reclaim_expired(max_attempts=1),
@@ -483,13 +483,13 @@ class TestRunsOfAgentsHostedElsewhere:
         result = accepted()
         assert claim(agents=["another"]) == []
         (taken,) = claim(agents=["another", Task.objects.get().agent])
-        assert taken.run == result.run
+        assert taken.key == result.run
 
     def test_they_are_taken_to_be_failed_when_nobody_came(self, settings: Any) -> None:
         settings.A2A_ORPHAN_SECONDS = 0.0
         result = accepted()
         (taken,) = claim(agents=["another"])
-        assert taken.run == result.run
+        assert taken.key == result.run
 
     def test_they_are_not_taken_by_a_process_that_cannot_know_yet(self) -> None:
         overdue()
@@ -538,7 +538,7 @@ class TestRunsOfAgentsHostedElsewhere:
             due_at=timezone.now() - datetime.timedelta(seconds=61)
         )
         (taken,) = claim(agents=["another"])
-        assert taken.run == second.run
+        assert taken.key == second.run
 
     def test_a_run_that_was_handed_back_is_as_good_as_new(self) -> None:
         run = held()

@@ -73,13 +73,13 @@ class TestATask:
         begin(ALICE, own)
         assert [caller for caller in EVERYBODY if sees(caller, own)] == [ALICE]
         row = Task.objects.get()
-        assert (row.owner, row.maker) == ("key:alice", "")
+        assert (row.owner, row.created_by) == ("key:alice", "")
 
     def test_is_the_tenants_where_that_is_the_policy(self) -> None:
         begin(ALICE, shared)
         assert [caller for caller in EVERYBODY if sees(caller, shared)] == [ALICE, BOB]
         row = Task.objects.get()
-        assert (row.owner, row.maker) == (TENANTS, "key:alice")
+        assert (row.owner, row.created_by) == (TENANTS, "key:alice")
 
     @pytest.mark.parametrize("maker", [NOBODYS, Caller()], ids=["known", "anonymous"])
     def test_of_somebody_without_a_tenant_is_never_shared(self, maker: Caller) -> None:
@@ -136,7 +136,7 @@ class TestColleagues:
         accepted = reply(answer)
         assert accepted.view.history
         assert len(accepted.view.history) == 2
-        assert Task.objects.get().maker == "key:alice"
+        assert Task.objects.get().created_by == "key:alice"
 
     def test_cancel_each_others_tasks(self) -> None:
         begin(ALICE, shared)
@@ -187,7 +187,7 @@ class TestWhatGoesOn:
         begun_anew = reply(again)
         old, successor = Task.objects.order_by("pk")
         assert begun_anew.task == successor.pk
-        assert (successor.owner, successor.maker) == (old.owner, old.maker)
+        assert (successor.owner, successor.created_by) == (old.owner, old.created_by)
         assert Context.objects.count() == 1
 
     def test_does_not_for_those_who_see_it_no_longer(self) -> None:
@@ -284,7 +284,7 @@ class TestWithinTenants:
         ({"tenant": "umbrella"}, False),
         ({"agent": "other"}, False),
         ({"owner": "key:bob"}, False),
-        ({"owner": "key:bob", "maker": "key:alice"}, False),
+        ({"owner": "key:bob", "created_by": "key:alice"}, False),
     ],
     ids=str,
 )

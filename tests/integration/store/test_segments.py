@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 def past(run: ClaimedRun) -> list[Segment]:
     """The ended attempts of a run."""
-    return read_segments(Run.objects.get(pk=run.run).past)
+    return read_segments(Run.objects.get(pk=run.key).past)
 
 
 def parked(run: ClaimedRun) -> ClaimedRun:
@@ -30,10 +30,10 @@ def parked(run: ClaimedRun) -> ClaimedRun:
 class TestAnAttemptThatEndsBeforeItsRun:
     def test_is_kept_with_its_worker_its_times_and_its_step_when_it_is_parked(self) -> None:
         run = held()
-        began = Run.objects.get(pk=run.run).started_at
+        began = Run.objects.get(pk=run.key).started_at
         again = parked(run)
         [segment] = past(run)
-        stored = Run.objects.get(pk=run.run)
+        stored = Run.objects.get(pk=run.key)
         assert (segment.attempt, segment.worker) == (1, "here:1")
         assert (segment.how, segment.step) == (segments.PARKED, "night")
         assert began is not None and stored.started_at is not None
@@ -48,8 +48,8 @@ class TestAnAttemptThatEndsBeforeItsRun:
 
     def test_is_kept_when_its_process_died_and_ends_with_its_lease(self) -> None:
         run = held()
-        expire(run.run)
-        ends = Run.objects.get(pk=run.run).lease_until
+        expire(run.key)
+        ends = Run.objects.get(pk=run.key).lease_until
         assert runs.reclaim_expired(max_attempts=3) == 1
         [segment] = past(run)
         assert segment.how == segments.DIED
@@ -70,7 +70,7 @@ def test_a_run_keeps_its_first_and_its_newest_attempts(monkeypatch: pytest.Monke
     run = held()
     first = [7, "old", 1.0, 2.0, segments.PARKED, "first"]
     others = [[7, "old", 1.0, 2.0, segments.PARKED, f"{n}"] for n in range(segments.MOST - 1)]
-    Run.objects.filter(pk=run.run).update(past=[first, *others])
+    Run.objects.filter(pk=run.key).update(past=[first, *others])
     parked(run)
     kept = past(run)
     assert len(kept) == segments.MOST

@@ -22,7 +22,7 @@ def kept(run: ClaimedRun) -> dict[str, str]:
 
 def taken_over(run: ClaimedRun) -> ClaimedRun:
     """The next attempt, when the process of this one has died."""
-    expire(run.run)
+    expire(run.key)
     runs.reclaim_expired(max_attempts=9)
     (taken,) = claim()
     return taken
@@ -35,7 +35,7 @@ class TestKeep:
         steps.keep(StepResult(run, "pay", '{"receipt":"\\u0000"}'))
         again = taken_over(run)
         assert kept(again) == {"pay": '{"receipt":"\\u0000"}'}
-        assert Step.objects.get().run == run.run
+        assert Step.objects.get().run == run.key
 
     def test_each_message_has_steps_of_its_own(self) -> None:
         run = held()
@@ -144,7 +144,7 @@ def test_who_keeps_many_leaves_a_row_that_somebody_holds_and_waits_for_nobody() 
 @pytest.mark.django_db
 def test_the_clock_is_the_one_leases_are_measured_by() -> None:
     run = held()
-    lease = Run.objects.get(pk=run.run).lease_until
+    lease = Run.objects.get(pk=run.key).lease_until
     assert lease is not None
     assert abs(lease.timestamp() - 30 - steps.clock()) < 5
     assert abs(time.time() - steps.clock()) < 3600
@@ -154,7 +154,7 @@ def test_the_clock_is_the_one_leases_are_measured_by() -> None:
 def test_a_rescue_and_a_step_at_the_same_moment_do_not_both_have_the_task() -> None:
     for number in range(10):
         run = held(f"task-{number}")
-        expire(run.run)
+        expire(run.key)
         written, rescued = at_once(
             lambda run=run: steps.keep(StepResult(run, "pay", "1")),  # type: ignore[misc]
             lambda: runs.reclaim_expired(max_attempts=3),

@@ -411,8 +411,8 @@ class TestFind:
     def test_a_task_read_while_it_grows_is_that_of_its_number(self) -> None:
         """A subscriber gets this task and then the events after this number: nothing may come twice."""
         result = accepted(held=True)
-        assert result.assignment is not None
-        pen = Pen(result.assignment)
+        assert result.claimed_run is not None
+        pen = Pen(result.claimed_run)
         pen.begin("a", "1")
         with before_the_artifacts(lambda: pen.add("a", "2")):
             read = found()
@@ -421,8 +421,8 @@ class TestFind:
 
     def test_a_task_read_while_its_artifact_begins_anew_is_that_of_its_number(self) -> None:
         result = accepted(held=True)
-        assert result.assignment is not None
-        pen = Pen(result.assignment)
+        assert result.claimed_run is not None
+        pen = Pen(result.claimed_run)
         pen.begin("a", "1")
         with before_the_artifacts(lambda: pen.begin("a", "2")):
             read = found()

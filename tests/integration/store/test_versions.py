@@ -349,7 +349,7 @@ class TestConversations:
         assert set(Context.objects.values_list("version", flat=True)) == {"2.0"}
         queues = list(Run.objects.order_by("pk").values_list("queue", "status"))
         assert queues.count(("demo@2.0", "queued")) == 2
-        assert Run.objects.get(pk=running.run).queue == "demo@1.0"
+        assert Run.objects.get(pk=running.key).queue == "demo@1.0"
 
     @pytest.mark.parametrize(
         ("version", "to", "reason"),

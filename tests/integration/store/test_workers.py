@@ -251,5 +251,5 @@ class TestHolding:
         accepted("waiting")
         with django_assert_num_queries(1):
             (found,) = workers.list_runs("here:1")
-            assert (found.pk, found.task.public_id) == (run.run, "mine")
+            assert (found.pk, found.task.public_id) == (run.key, "mine")
         assert list(workers.list_runs("there:1")) == []

@@ -220,9 +220,9 @@ class TestWithoutHints:
     ) -> None:
         settings.A2A_POLL_SECONDS = 60.0
         following = asyncio.ensure_future(heard(follow(pen)))
-        await until(lambda: hub()._elsewhere._pubsub is not None and hub()._feeds)
+        await until(lambda: hub()._subscriber._pubsub is not None and hub()._feeds)
         await asyncio.sleep(0)
-        await until(lambda: hub()._elsewhere._acknowledged or hub()._elsewhere._wanted)
+        await until(lambda: hub()._subscriber._acknowledged or hub()._subscriber._wanted)
         await run_in_thread(silently, pen)  # the other process wrote ...
 
         async def arrived() -> bool:  # ... and its hint comes over Redis, without the events

@@ -205,7 +205,7 @@ async def status_is(*expected: str, task: str = "task-1") -> bool:
 
 async def not_carried() -> bool:
     """Do the runners of all loops have nothing in their hands?"""
-    return not any(made._carried for made in dispatch._runners.values())
+    return not any(made._active for made in dispatch._runners.values())
 
 
 async def client_state(client: Client, task: str, word: str) -> bool:

@@ -109,7 +109,7 @@ def new(
         "dialect": "v10",
         "queue": "agents",
         "request": "{}",
-        "hold": hold(token) if held else None,
+        "lease": hold(token) if held else None,
     }
     return NewTask(**{**described, **changes})
 
@@ -121,9 +121,9 @@ def accepted(task: str = "task-1", **changes: Any) -> Accepted:
 
 def held(task: str = "task-1", **changes: Any) -> ClaimedRun:
     """A task in the store, whose run is ours."""
-    assignment = accept(new(task, held=True, **changes)).assignment
-    assert assignment is not None
-    return assignment
+    run = accept(new(task, held=True, **changes)).claimed_run
+    assert run is not None
+    return run
 
 
 def claim(
@@ -168,15 +168,15 @@ def chunk(artifact_id: str, text: str, *, append: bool = False, last: bool = Fal
 class Pen:
     """Writes for a run, one batch a call."""
 
-    def __init__(self, assignment: ClaimedRun) -> None:
-        self.run = assignment
+    def __init__(self, run: ClaimedRun) -> None:
+        self.run = run
 
     def batch(self, *events: NewEvent, **more: Any) -> Batch:
         """A batch of this run."""
         run = self.run
         return Batch(
             task=run.task,
-            run=run.run,
+            run=run.key,
             token=run.token,
             ordered=run.ordered,
             events=list(events),

@@ -20,8 +20,8 @@ class _Held:
     """A run in hand, as far as its lease goes."""
 
     def __init__(self) -> None:
-        self.assignment = cast("ClaimedRun", self)
-        self.token, self.run, self.extended, self.confirmed = "token", 1, math.inf, 0.0
+        self.run = cast("ClaimedRun", self)
+        self.token, self.key, self.extended, self.confirmed = "token", 1, math.inf, 0.0
         self.is_unknown = self.ending = self.parking = self.acted = False
 
 

@@ -51,14 +51,14 @@ with recursive waiting(agent) as (
     token = case when d.ended then '' else d.token end, worker = %(worker)s, lease_seconds = %(lease)s,
     lease_until = case when d.ended then null else clock_timestamp() + make_interval(secs => %(lease)s) end,
     started_at = case when d.ended then null else clock_timestamp() end,
-    ended_at = case when d.ended then clock_timestamp() end, company = %(carrying)s + (select count(*) from fit)
+    ended_at = case when d.ended then clock_timestamp() end, company = %(runs_in_process)s + (select count(*) from fit)
   from fit d where r.id = d.id
   returning r.id, r.task_id, r.token, r.attempt, r.input_number, r.request, r.share, r.round, r.shared_deaths, r.longest_life,
     r.ordered_in, r.parked_in, r.said, d.begun_before
 )
-select r.id as run, r.token, r.attempt, t.id as task, t.tenant, t.owner, t.agent, t.public_id as task_id,
+select r.id as key, r.token, r.attempt, t.id as task, t.tenant, t.owner, t.agent, t.public_id as task_id,
   c.public_id as context_id, t.state, t.is_task, t.last_event, r.input_number, m.body as input, r.request, t.memory,
-  r.share, r.shared_deaths, r.longest_life, r.ordered_in is not null as ordered, r.parked_in, r.said, r.begun_before,
+  r.share as quota_key, r.shared_deaths, r.longest_life, r.ordered_in is not null as ordered, r.parked_in, r.said, r.begun_before,
   (select array_agg(array[a.artifact_id, a.position::text, (a.body = '')::text] order by a.position)
    from a2a_tasks_artifact a where a.task_id = t.id) as artifacts
 from run r join task t on t.id = r.task_id join a2a_tasks_context c on c.id = t.context_id

@@ -342,7 +342,7 @@ class TestTheHeader:
 
     def test_names_who_made_what_its_tenant_shares(self, admin_client: Client) -> None:
         task = make_task(owner="tenant-drawer")
-        Task.objects.filter(pk=task.pk).update(maker="carol")
+        Task.objects.filter(pk=task.pk).update(created_by="carol")
         body = facts(admin_client, task)
         assert "carol" in body
         assert "all callers of its tenant" in body

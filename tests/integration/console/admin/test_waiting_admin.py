@@ -63,7 +63,7 @@ def waits_for_a_secret(name: str = "task-s") -> Task:
     run = held(name)
     assert handed_secrets.ask(run, ["token"], "Why not?")
     Task.objects.filter(pk=run.task).update(state=TaskState.AUTH_REQUIRED, run_token="")
-    Run.objects.filter(pk=run.run).update(status="ended", token="", lease_until=None)
+    Run.objects.filter(pk=run.key).update(status="ended", token="", lease_until=None)
     return Task.objects.get(pk=run.task)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -148,10 +149,14 @@ class TestAList:
             found: list[str] = []
             told: dict[str, Any] = {"size": size}
             while True:
-                paginator = pagination.KeyPagination()
-                page = paginator.paginate(rows, told, indexed=indexed)
+                page, following = pagination.KeyPagination().find_page(
+                    rows,
+                    SimpleNamespace(
+                        validated_query=told, indexed=indexed, indexed_parameters=frozenset()
+                    ),
+                )
                 found += [task.public_id for task in page]
-                if paginator.next is None:
+                if following is None:
                     break
-                told = {"size": size, "cursor": paginator.next}
+                told = {"size": size, "cursor": following}
             assert found == expected

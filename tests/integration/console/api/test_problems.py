@@ -125,7 +125,7 @@ class TestABody:
         answer = asked(operator, f"/tasks/{task.pk}/cancel", {"force": True})
         assert answer.json["errors"][0]["name"] == "force"
 
-    @rows("kind", ["application/x-www-form-urlencoded", "application/*", "*/*"])
+    @rows("kind", ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"])
     def test_of_another_type_is_refused(self, kind: str) -> None:
         answer = self.posted('{"name":"x"}', kind)
         assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")

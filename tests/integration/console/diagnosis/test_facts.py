@@ -68,7 +68,7 @@ class TestATask:
         run = held()
         cancel.cancel(ALICE, "task-1")
         found = run_of(run.task)
-        assert (found.key, found.status, found.worker) == (run.run, RunStatus.CANCELED, "here:1")
+        assert (found.key, found.status, found.worker) == (run.key, RunStatus.CANCELED, "here:1")
         assert found.ended_at is not None
 
     def test_that_was_cancelled_before_it_began_shows_none(self) -> None:
@@ -84,7 +84,7 @@ class TestItsRun:
         assert at.run is not None
         assert at.run.lease_until is not None
         assert at.run.lease_until > at.now
-        expire(run.run)
+        expire(run.key)
         late = of(run.task)
         assert late.run is not None
         assert late.run.lease_until is not None
@@ -92,7 +92,7 @@ class TestItsRun:
 
     def test_waits_again_once_it_was_rescued(self) -> None:
         run = held()
-        expire(run.run)
+        expire(run.key)
         runs.reclaim_expired(max_attempts=3)
         at = of(run.task)
         assert at.line is not None
@@ -102,14 +102,14 @@ class TestItsRun:
         run = held()
         for text in ("and?", "well?"):
             reply(new("task-1", text=text))
-        assert (run_of(run.task).key, run_of(run.task).behind) == (run.run, 2)
+        assert (run_of(run.task).key, run_of(run.task).behind) == (run.key, 2)
 
     def test_waits_for_the_earlier_ones_of_its_conversation(self) -> None:
         earlier = held("a", ordered=True)
         accepted("b", ordered=True)
         task = accepted("c", ordered=True).task
         assert of(earlier.task).before is None
-        assert of(task).before == RunBefore(earlier.run, "a", 2)
+        assert of(task).before == RunBefore(earlier.key, "a", 2)
         cancel.cancel(ALICE, "b")
         Pen(earlier).end()
         assert of(task).before is None
@@ -142,17 +142,17 @@ class TestANap:
 
 class TestTheLine:
     def test_counts_who_goes_first_by_rounds(self) -> None:
-        accept_many([new(f"a-{n}", share="a") for n in range(5)])
-        mine = accepted("b-0", share="b").task
-        last = accepted("a-last", share="a").task
+        accept_many([new(f"a-{n}", quota_key="a") for n in range(5)])
+        mine = accepted("b-0", quota_key="b").task
+        last = accepted("a-last", quota_key="a").task
         line, end = of(mine).line, of(last).line
         assert line is not None
-        assert (line.ahead, line.ahead_of_share) == (
+        assert (line.ahead, line.ahead_with_key) == (
             2,
             0,
         )  # one of the round before, one of its own
         assert end is not None
-        assert (end.ahead, end.ahead_of_share) == (6, 5)
+        assert (end.ahead, end.ahead_with_key) == (6, 5)
 
     def test_is_that_of_its_queue(self) -> None:
         accept_many([new(f"a-{n}", queue="slow") for n in range(5)])
@@ -161,15 +161,15 @@ class TestTheLine:
         assert line.ahead == 0
 
     def test_counts_what_is_under_way_and_who_carries_it(self) -> None:
-        accept_many([new(f"a-{n}", share="a") for n in range(4)])
+        accept_many([new(f"a-{n}", quota_key="a") for n in range(4)])
         claim(2, worker="one:1")
         claim(1, worker="two:2")
-        line = of(accepted("b", share="b").task).line
+        line = of(accepted("b", quota_key="b").task).line
         assert line is not None
-        assert (line.running, line.running_of_share, line.processes) == (3, 0, 2)
+        assert (line.running, line.running_with_key, line.processes) == (3, 0, 2)
 
     def test_does_not_count_processes_that_are_lost(self) -> None:
-        expire(held("lost").run)
+        expire(held("lost").key)
         line = of(accepted("b").task).line
         assert line is not None
         assert (line.running, line.processes) == (0, 0)
@@ -226,10 +226,10 @@ class TestTheLine:
 
     def test_is_not_counted_beyond_a_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("a2a_console.diagnosis.facts.COUNTED", 20)
-        accept_many([new(f"a-{n}", share="a") for n in range(3)])
+        accept_many([new(f"a-{n}", quota_key="a") for n in range(3)])
         first = Run.objects.order_by("pk")[0]
         copies = [
-            Run(task=first.task, input_number=1, queue="agents", share="a", status="queued")
+            Run(task=first.task, input_number=1, queue="agents", quota_key="a", status="queued")
             for _ in range(25)
         ]
         Run.objects.bulk_create(copies)
@@ -239,7 +239,7 @@ class TestTheLine:
 
 
 def test_is_read_in_a_handful_of_queries() -> None:
-    accept_many([new(f"a-{n}", share="a") for n in range(20)])
+    accept_many([new(f"a-{n}", quota_key="a") for n in range(20)])
     task = accepted("b").task
     with CaptureQueriesContext(connection) as queries:
         load_facts(task)

@@ -46,7 +46,7 @@ QUEUED = RunAt(
     key=7,
     status=RunStatus.QUEUED,
     queue="agents",
-    share="tenant:acme",
+    quota_key="tenant:acme",
     round=4,
     attempt=0,
     worker="",
@@ -69,7 +69,7 @@ HELD = replace(
 )
 CANCELLED = replace(HELD, status=RunStatus.CANCELED, lease_until=None, ended_at=ago(seconds=2))
 BEFORE = QueuePosition(
-    ahead=41, ahead_of_share=3, running=5, running_of_share=2, processes=2, hosting=2, slots=2000
+    ahead=41, ahead_with_key=3, running=5, running_with_key=2, processes=2, hosting=2, slots=2000
 )
 
 
@@ -324,7 +324,7 @@ TABLE = [
         needs=Needs.OPERATOR,
     ),
     Said(
-        task(run=QUEUED, line=replace(BEFORE, running_of_share=4)),
+        task(run=QUEUED, line=replace(BEFORE, running_with_key=4)),
         K.SHARE,
         "tenant acme has 4 active runs, which is its share. 41 runs are ahead in the queue agents, 3 of them from tenant acme.",
         "When one of them ends, its next queued run begins; attempt 1 in its turn.",
@@ -333,7 +333,7 @@ TABLE = [
     Said(
         task(
             run=QUEUED,
-            line=QueuePosition(running=18, running_of_share=18, processes=1, hosting=1, slots=20),
+            line=QueuePosition(running=18, running_with_key=18, processes=1, hosting=1, slots=20),
         ),
         K.SHARE,
         "tenant acme has 18 active runs, which is its share. First in the queue agents.",
@@ -359,7 +359,7 @@ TABLE = [
         "When they have ended or ask for input, attempt 1 begins.",
     ),
     Said(
-        task(run=replace(QUEUED, share=""), line=replace(BEFORE, ahead=COUNTED)),
+        task(run=replace(QUEUED, quota_key=""), line=replace(BEFORE, ahead=COUNTED)),
         K.LINE,
         "10000+ runs are ahead in the queue agents, 3 of them from callers without credentials.",
         "After them, attempt 1 begins.",
@@ -400,7 +400,7 @@ runs = st.builds(
     key=st.integers(1, 9),
     status=st.sampled_from(RunStatus.values),
     queue=st.just("agents"),
-    share=st.sampled_from(["", "tenant:acme", "key:abc"]),
+    quota_key=st.sampled_from(["", "tenant:acme", "key:abc"]),
     round=counts,
     attempt=st.integers(0, 5),
     worker=st.sampled_from(["", "box:12"]),
@@ -423,9 +423,9 @@ situations = st.builds(
     | st.builds(
         QueuePosition,
         ahead=counts,
-        ahead_of_share=counts,
+        ahead_with_key=counts,
         running=counts,
-        running_of_share=counts,
+        running_with_key=counts,
         running_of_agent=counts,
         processes=st.integers(0, 5),
         hosting=st.integers(0, 5),

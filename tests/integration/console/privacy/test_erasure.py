@@ -87,7 +87,7 @@ def world() -> None:
     for scope in (MINE, OTHERS):
         remembered = remember(IdempotencyKey(scope, "key/1", "f"))
         run = held("running", scope=scope, companions=(remembered,))
-        run_lines.write([RunLogLine(run.run, 1, AT, 20, "x", f"asked by {scope.owner}")])
+        run_lines.write([RunLogLine(run.key, 1, AT, 20, "x", f"asked by {scope.owner}")])
         report = make_report("m", 0.5, "USD", requests=1, input_tokens=7)
         assert report
         spender = Spender(scope.agent, "", scope.owner, run.task)
@@ -208,9 +208,9 @@ class TestErase:
         shared = OwnerScope("acme", TENANTS, "demo")
         remembered = remember(IdempotencyKey(MINE, "key/2", "f"))
         held("others", scope=shared, companions=(remembered,))
-        Task.objects.update(maker="user:bob")
+        Task.objects.update(created_by="user:bob")
         made = held("made", scope=shared).task
-        Task.objects.filter(pk=made).update(maker=CANARY)
+        Task.objects.filter(pk=made).update(created_by=CANARY)
         erased()
         assert everywhere("canary7f3a") == []
         assert list(Task.objects.values_list("public_id", flat=True)) == ["others"]
@@ -306,7 +306,7 @@ class TestErase:
         assert everywhere("canary7f3a") == []
         run = json.loads(Run.objects.latest("pk").request)
         assert (run["principal"], run["scopes"]) == (done.name, [])
-        assert Task.objects.filter(maker="user:bob").count() == 1
+        assert Task.objects.filter(created_by="user:bob").count() == 1
         assert not StoredFile.objects.filter(pk=lost.pk).exists()
 
     def test_the_bytes_of_its_files_are_gone_at_the_end(self) -> None:

@@ -106,7 +106,7 @@ class TestAnswering:
         assert shown.status.state.word == "working"
         await ended(alice, before)
         after = await run_in_thread(Task.objects.get, pk=before.pk)
-        for column in ("public_id", "tenant", "owner", "maker", "agent", "context_id"):
+        for column in ("public_id", "tenant", "owner", "created_by", "agent", "context_id"):
             assert getattr(after, column) == getattr(before, column)
         turn = heard.turns[-1]
         assert (turn.text, turn.caller, turn.by_operator) == ("blue", alice.caller, True)
@@ -116,7 +116,7 @@ class TestAnswering:
     async def test_the_run_counts_to_the_owners_share(self, alice: Client) -> None:
         task = await asked(alice)
         await answer_by_key(task.pk, ANSWER, by="bob")
-        shares = await run_in_thread(lambda: set(Run.objects.values_list("share", flat=True)))
+        shares = await run_in_thread(lambda: set(Run.objects.values_list("quota_key", flat=True)))
         assert shares == {"tenant:acme"}
 
     async def test_what_needs_authorization_is_answered_too(self, alice: Client) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.core.files.storage import storages
 
-from a2a_console.rerun.run_again import SHARE, CannotRunAgain, run_again
+from a2a_console.rerun.run_again import QUOTA_KEY, CannotRunAgain, run_again
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent, Turn
 from a2a_tasks.audit import act_as
@@ -91,7 +91,7 @@ class TestTheNewTask:
         again = await run_again(before.pk)
         await until(lambda: _is(alice, again.id, "completed"))
         task = await row_of(again.id)
-        for column in ("tenant", "owner", "maker", "agent", "context_id", "origin_dialect"):
+        for column in ("tenant", "owner", "created_by", "agent", "context_id", "origin_dialect"):
             assert getattr(task, column) == getattr(before, column)
         assert "user:alice hello {'key': 'value'}" in await said_by(alice, again.id)
 
@@ -128,7 +128,7 @@ class TestTheNewTask:
         again = await run_again((await row_of(old.id)).pk)
         run = await run_in_thread(Run.objects.get, task_id=again.task)
         settings.A2A_MAX_UNFINISHED_PER_TENANT = 1
-        assert run.share == SHARE
+        assert run.quota_key == QUOTA_KEY
         await alice.send("and nobody is in my way")
 
     async def test_is_made_in_the_drawer_of_its_tenant_by_whoever_made_the_old_one(
@@ -139,7 +139,7 @@ class TestTheNewTask:
             carol = Client(agent, Caller(principal="key:carol", tenant="acme"))
             old = await carol.send("hello")
             again = await row_of((await run_again((await row_of(old.id)).pk)).id)
-        assert (again.tenant, again.owner, again.maker) == ("acme", "*", "key:carol")
+        assert (again.tenant, again.owner, again.created_by) == ("acme", "*", "key:carol")
 
 
 class TestTheRecord:

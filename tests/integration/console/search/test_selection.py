@@ -64,7 +64,7 @@ class TestFilters:
         Task.objects.filter(pk=two.pk).update(origin_binding="GRPC", tenant="acme")
         hours = timezone.now() - timedelta(hours=5)
         Task.objects.filter(pk__lte=three.pk).update(created_at=hours)  # keys grow with time
-        Task.objects.filter(pk=three.pk).update(maker="carol", status_at=hours)
+        Task.objects.filter(pk=three.pk).update(created_by="carol", status_at=hours)
 
     @rows(
         ("asked", "ids"),

@@ -37,8 +37,8 @@ def many() -> None:
 @rows(
     "asked",
     [
-        Q(owner="carol") | Q(maker="carol"),
-        Q(owner="nobody") | Q(maker="nobody"),
+        Q(owner="carol") | Q(created_by="carol"),
+        Q(owner="nobody") | Q(created_by="nobody"),
         Q(tenant="globex"),
         Q(origin_dialect="v01"),
         Q(origin_binding="HTTP+JSON"),

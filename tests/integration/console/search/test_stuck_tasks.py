@@ -40,10 +40,10 @@ def five() -> dict[str, int]:
     """A task of each kind, and a worker for one queue."""
     beat("here:1", queues=("agents",), agents={"demo": "1.0"}, slots=4)
     silent = held("silent")
-    Run.objects.filter(pk=silent.run).update(started_at=Now() - LONG_AGO)
+    Run.objects.filter(pk=silent.key).update(started_at=Now() - LONG_AGO)
     Event.objects.filter(task=silent.task).update(created_at=Now() - LONG_AGO)
     lost = held("lost")
-    expire(lost.run)
+    expire(lost.key)
     held("busy")
     waits()
     return {

@@ -25,12 +25,12 @@ _names = itertools.count()
 
 def queued(share: str, count: int = 1, **about: Any) -> None:
     """So many new tasks of a share, accepted together."""
-    accept_many([new(f"{share}-{next(_names)}", share=share, **about) for _ in range(count)])
+    accept_many([new(f"{share}-{next(_names)}", quota_key=share, **about) for _ in range(count)])
 
 
 def shares(taken: Sequence[ClaimedRun]) -> str:
     """Whose runs these are, in order."""
-    return "".join(run.share for run in taken)
+    return "".join(run.quota_key for run in taken)
 
 
 @pytest.mark.django_db
@@ -51,7 +51,7 @@ class TestOrder:
         queued("a", 3)
         queued("a", 3)
         keys = list(Run.objects.order_by("pk").values_list("pk", flat=True))
-        assert [taken.run for taken in claim(100)] == keys
+        assert [taken.key for taken in claim(100)] == keys
 
     def test_those_who_come_again_and_again_do_not_starve_who_has_waited(self) -> None:
         queued("b", 10)
@@ -60,9 +60,9 @@ class TestOrder:
         served = ""
         while served.replace("a", "").replace("c", "") != "b" * 10:
             (taken,) = claim(1)
-            served += taken.share
-            if taken.share in "ac":
-                queued(taken.share)
+            served += taken.quota_key
+            if taken.quota_key in "ac":
+                queued(taken.quota_key)
         assert len(served) <= 3 * 10 + 2
 
     def test_queues_have_rounds_of_their_own(self) -> None:
@@ -71,19 +71,19 @@ class TestOrder:
         assert Run.objects.get(queue="fast").round == 1
 
     def test_a_message_that_waits_for_its_own_task_holds_no_round(self) -> None:
-        first = held("task-1", share="a")
-        reply(new("task-1", text="and?", share="a"))
+        first = held("task-1", quota_key="a")
+        reply(new("task-1", text="and?", quota_key="a"))
         queued("b", 10)
         claim(9)
         queued("c")
         assert (
-            Run.objects.get(share="c").round
-            == Run.objects.get(share="b", status="queued").round + 1
+            Run.objects.get(quota_key="c").round
+            == Run.objects.get(quota_key="b", status="queued").round + 1
         )
         Pen(first).end()
 
     def test_what_begins_at_once_has_no_round_and_goes_first_if_it_comes_back(self) -> None:
-        run = held("task-1", share="a")
+        run = held("task-1", quota_key="a")
         assert Run.objects.get().round == 0
         queued("b", 3)
         runs.hand_back([run.token])
@@ -91,9 +91,9 @@ class TestOrder:
 
     def test_rows_of_a_deploy_that_knew_no_rounds_go_first(self) -> None:
         queued("a", 3)
-        Run.objects.update(round=0, share="")
+        Run.objects.update(round=0, quota_key="")
         queued("b")
-        assert [taken.share for taken in claim(10)] == ["", "", "", "b"]
+        assert [taken.quota_key for taken in claim(10)] == ["", "", "", "b"]
 
 
 @pytest.mark.django_db
@@ -103,7 +103,7 @@ class TestFull:
         queued("b", 2)
         taken = claim(agents=["demo"], full=["a"])
         assert shares(taken) == "bb"
-        assert Run.objects.filter(share="a", status=RunStatus.QUEUED).count() == 3
+        assert Run.objects.filter(quota_key="a", status=RunStatus.QUEUED).count() == 3
 
     @pytest.mark.backend("stack")  # on SQLite a claim reads all that wait
     def test_a_claim_looks_no_further_than_those_wait_who_are_not_full(self) -> None:
@@ -117,14 +117,14 @@ class TestFull:
 
     def test_it_finds_what_came_back_and_what_has_no_share(self) -> None:
         queued("a", 3)
-        Run.objects.filter(pk=Run.objects.earliest("pk").pk).update(round=0, share="")
+        Run.objects.filter(pk=Run.objects.earliest("pk").pk).update(round=0, quota_key="")
         taken = claim(agents=["demo"], full=["a"])
         assert shares(taken) == ""
         assert len(taken) == 1
 
     @pytest.mark.backend("stack")
     def test_of_very_many_who_wait_it_is_not_asked_how_far(self) -> None:
-        for number in range(fair_queue.SHARES):
+        for number in range(fair_queue.MAX_KEYS):
             queued(f"user:{number}")
         assert fair_queue.find_last_eligible_round("agents", ["a"]) == fair_queue.NO_END
 
@@ -141,7 +141,7 @@ class TestAlgebra(TestCase):
     def test_no_share_has_two_runs_in_a_round(self, steps: list[tuple[str, int, int]]) -> None:
         for share, count, taken in steps:
             queued(share, count)
-            before = list(Run.objects.filter(status="queued").values_list("share", "round"))
+            before = list(Run.objects.filter(status="queued").values_list("quota_key", "round"))
             assert len(before) == len(set(before))
             if taken:
                 claim(taken)
@@ -156,7 +156,7 @@ def test_the_statement_and_its_twin_give_the_same_rounds(monkeypatch: pytest.Mon
         claim(3)
         queued("c")
         queued("b", 2)
-        found = list(Run.objects.order_by("pk").values_list("share", "round"))
+        found = list(Run.objects.order_by("pk").values_list("quota_key", "round"))
         Run.objects.all().delete()
         return found
 

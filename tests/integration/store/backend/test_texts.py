@@ -48,6 +48,6 @@ def test_no_message_event_artifact_step_or_memory_is_quoted(quoted: list[Any]) -
 
 
 def test_nothing_is_quoted_when_a_run_begins_again(quoted: list[Any]) -> None:
-    expire(held(text=ODD).run)
+    expire(held(text=ODD).key)
     runs.reclaim_expired(max_attempts=9)
     assert quoted == []
