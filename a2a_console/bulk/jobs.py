@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
@@ -30,7 +31,7 @@ from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit
 
-__all__ = ["OPEN", "SLICE", "begin", "is_due", "list_results", "stop", "work"]
+__all__ = ["OPEN", "SLICE", "begin", "find_obstacle", "is_due", "list_results", "stop", "work"]
 
 logger = logging.getLogger(__name__)
 #: Tasks of a slice, and the time for which it is a worker's own.
@@ -41,6 +42,8 @@ TURN = 10.0
 OPEN = (BulkState.QUEUED, BulkState.RUNNING)
 #: Time for which jobs and their results are kept, and the results that are removed at once.
 KEPT, REMOVED = timedelta(days=30), 1_000
+#: The open jobs that this process has found to be of another release.
+_strange: set[int] = set()
 
 
 def begin(action: str, choice: Choice, *, user: Any, nonce: str, query: str = "") -> BulkJob:
@@ -66,9 +69,21 @@ def stop(job: BulkJob) -> bool:
     return stopped
 
 
+def find_obstacle(job: BulkJob) -> str:
+    """Return what this release does not know of the job, which another one has begun; empty = nothing."""
+    if job.action not in ACTIONS:
+        return f"the action {job.action!r}"
+    try:
+        Choice.read(job.choice)
+    except msgspec.DecodeError as fault:
+        return f"its choice of tasks ({fault})"
+    return ""
+
+
 def is_due() -> bool:
     """Return whether there is an open job, or one that is not kept any longer."""
-    return BulkJob.objects.filter(Q(state__in=OPEN) | Q(created_at__lt=Now() - KEPT)).exists()
+    is_open, is_old = Q(state__in=OPEN), Q(created_at__lt=Now() - KEPT)
+    return BulkJob.objects.filter(is_open | is_old).exclude(pk__in=_strange).exists()
 
 
 def work() -> None:
@@ -110,8 +125,12 @@ def _may_go_on(until: float) -> bool:
 
 def _claim(passed: set[int]) -> BulkJob | None:
     free = Q(held_until=None) | Q(held_until__lt=Now())
-    waiting = BulkJob.objects.filter(free, state__in=OPEN).exclude(pk__in=passed)
+    waiting = BulkJob.objects.filter(free, state__in=OPEN).exclude(pk__in=passed | _strange)
     for job in waiting.select_related("user").order_by("pk")[:10]:
+        if obstacle := find_obstacle(job):
+            logger.warning("job %s waits: this release does not know %s", job.pk, obstacle)
+            _strange.add(job.pk)
+            continue
         mine = {"state": BulkState.RUNNING, "held_until": Now() + LEASE}
         if waiting.filter(pk=job.pk).update(**mine):
             return job

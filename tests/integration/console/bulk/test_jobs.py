@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -32,8 +33,9 @@ class Killed(BaseException):
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three tasks are a slice."""
+    """Three tasks are a slice, and no job is of another release."""
     monkeypatch.setattr(jobs, "SLICE", 3)
+    monkeypatch.setattr(jobs, "_strange", set())
 
 
 @pytest.fixture
@@ -152,13 +154,46 @@ def test_a_job_that_waits_for_room_in_the_queue_does_not_hold_up_the_one_that_ma
     assert counts(cancel) == (BulkState.ENDED, 1, 0)
 
 
-def test_a_job_of_another_release_holds_up_no_other(root: User) -> None:
-    """After the host went back to it, say."""
-    make_task("t-1")
-    unknown, job = job_of(root, "unknown"), job_of(root)
-    work()
-    assert counts(unknown) == (BulkState.RUNNING, 0, 0)
-    assert counts(job) == (BulkState.ENDED, 1, 0)
+class TestAJobOfAnotherRelease:
+    """After the host went back to an earlier one, say."""
+
+    def test_holds_up_no_other(self, root: User) -> None:
+        make_task("t-1")
+        unknown, job = job_of(root, "unknown"), job_of(root)
+        work()
+        assert counts(unknown) == (BulkState.QUEUED, 0, 0)
+        assert counts(job) == (BulkState.ENDED, 1, 0)
+
+    def test_is_told_of_once(self, root: User, caplog: pytest.LogCaptureFixture) -> None:
+        job = job_of(root, "unknown")
+        work()
+        work()
+        (line,) = [record for record in caplog.records if record.name == jobs.__name__]
+        assert f"job {job.pk} waits" in line.getMessage()
+        assert "'unknown'" in line.getMessage()
+        assert not line.exc_info
+        assert not is_due()
+
+    @pytest.mark.parametrize("choice", ["", "{}", "7"])
+    def test_does_nothing_if_its_tasks_cannot_be_read(self, root: User, choice: str) -> None:
+        make_task("t-1")
+        job = job_of(root)
+        BulkJob.objects.update(choice=choice)
+        work()
+        assert counts(job) == (BulkState.QUEUED, 0, 0)
+
+    @pytest.mark.parametrize("path", [(), ("selection",)])
+    def test_leaves_alone_what_a_condition_would_exclude_that_is_unknown_here(
+        self, root: User, path: tuple[str, ...]
+    ) -> None:
+        make_task("t-1")
+        job = job_of(root)
+        choice = json.loads(job.choice)
+        (choice[path[0]] if path else choice)["colour"] = "red"
+        BulkJob.objects.update(choice=json.dumps(choice))
+        work()
+        assert counts(job) == (BulkState.QUEUED, 0, 0)
+        assert states() == {TaskState.SUBMITTED}
 
 
 def test_a_fault_of_the_host_fails_one_task(root: User, monkeypatch: pytest.MonkeyPatch) -> None:
