@@ -27,13 +27,16 @@ from a2a_console.staff import within
 from a2a_tasks import process_lifetime
 from a2a_tasks.audit import Action, act_as, staff
 from a2a_tasks.models import BulkJob, BulkResult, BulkState, Task
+from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit
+from a2a_tasks.store.db import is_away
 
 __all__ = ["OPEN", "SLICE", "begin", "find_obstacle", "is_due", "list_results", "stop", "work"]
 
 logger = logging.getLogger(__name__)
+_outage = ThrottledLogger(logger, "bulk jobs wait for the database")
 #: Tasks of a slice, and the time for which it is a worker's own.
 SLICE, LEASE = 100, timedelta(seconds=60)
 #: Seconds that one call of `work` takes about.
@@ -99,8 +102,11 @@ def work() -> None:
                     pass
         except Overloaded:  # it goes on at the next call
             passed.add(job.pk)
-        except Exception:
-            logger.exception("job %s", job.pk)
+        except Exception as fault:
+            if is_away(fault):
+                _outage.warning(fault)
+            else:
+                logger.exception("job %s", job.pk)
             passed.add(job.pk)
         finally:
             BulkJob.objects.filter(pk=job.pk).update(held_until=None)
@@ -171,13 +177,13 @@ def _take(job: BulkJob) -> list[BulkResult]:
 
 
 def _act(job: BulkJob, task: int) -> tuple[bool, str]:
-    """Do the action to one task; return whether that is done, and what to tell. Raises Overloaded."""
+    """Do the action to one task; return whether that is done, and what to tell. Raises the faults of an outage."""
     by, nonce = job.user.get_username(), f"job {job.pk} {job.nonce}"[:MAX_NONCE_LENGTH]
     try:
         outcome = act(ACTIONS[job.action], task, by=by, nonce=nonce)
-    except Overloaded:
-        raise
     except Exception as fault:
+        if isinstance(fault, Overloaded) or is_away(fault):
+            raise
         logger.exception("job %s: task %s", job.pk, task)
         return False, f"the host failed: {type(fault).__name__}"
     # An earlier try of the slice may have done it.

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
+from django.db import OperationalError, connection
 from django.db.models.functions import Now
 
 from a2a_console.bulk import actions, jobs
@@ -20,6 +21,8 @@ from a2a_tasks.models import AuditEntry, BulkJob, BulkResult, BulkState, Task
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import writability
+from tests.integration.store.test_writability import as_role
 from tests.support.console.admin.rows import add_run, make_task
 
 pytestmark = pytest.mark.django_db
@@ -136,6 +139,49 @@ def test_a_job_waits_while_the_database_is_away(
     assert counts(job) == (BulkState.RUNNING, 0, 0)
     work()
     assert counts(job) == (BulkState.ENDED, 3, 0)
+
+
+class TestARightThatIsMissing:
+    """For a while: an outage, which every task of a job outlasts."""
+
+    @pytest.mark.backend("stack")
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("table", ["task", "run", "auditentry", "event", "bulkresult"])
+    def test_fails_no_task(
+        self,
+        root: User,
+        table: str,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        monkeypatch.setattr(writability._refusal, "lasts", False)
+        for number in range(3):
+            add_run(make_task(f"t-{number}"))
+        job = job_of(root)
+        with as_role(
+            "grant all on all tables in schema public to",
+            "grant all on all sequences in schema public to",
+            f"revoke insert, update on a2a_tasks_{table} from",
+        ):
+            connection.close()
+            for _ in range(2):
+                work()
+            assert counts(job) == (BulkState.RUNNING, 0, 0)
+            assert {record.levelname for record in caplog.records} <= {"WARNING", "INFO"}
+        connection.close()
+        work()
+        assert counts(job) == (BulkState.ENDED, 3, 0)
+
+    def test_outside_the_store_fails_none_either(
+        self, root: User, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_task("t-1")
+        job = job_of(root)
+        dies_at(monkeypatch, 1, lambda: OperationalError("the connection is closed"))
+        work()
+        assert counts(job) == (BulkState.RUNNING, 0, 0)
+        work()
+        assert counts(job) == (BulkState.ENDED, 1, 0)
 
 
 def test_a_job_that_waits_for_room_in_the_queue_does_not_hold_up_the_one_that_makes_room(
