@@ -22,7 +22,7 @@ from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import writability
-from tests.integration.store.test_writability import as_role
+from tests.integration.store.test_writability import ALL, as_role
 from tests.support.console.admin.rows import add_run, make_task
 
 pytestmark = pytest.mark.django_db
@@ -158,11 +158,7 @@ class TestARightThatIsMissing:
         for number in range(3):
             add_run(make_task(f"t-{number}"))
         job = job_of(root)
-        with as_role(
-            "grant all on all tables in schema public to",
-            "grant all on all sequences in schema public to",
-            f"revoke insert, update on a2a_tasks_{table} from",
-        ):
+        with as_role(*ALL, f"revoke insert, update on a2a_tasks_{table} from"):
             connection.close()
             for _ in range(2):
                 work()
