@@ -111,6 +111,8 @@ def test_the_limit_ends_with_the_page(settings: Settings) -> None:
         return str(found)
 
     connection.close()
-    assert FaultPages(show)(RequestFactory().get("/admin/")).text == "3s"
+    answer = FaultPages(show)(RequestFactory().get("/admin/"))
+    assert isinstance(answer, HttpResponse)
+    assert answer.text == "3s"
     request_finished.send(None)
     assert read() == "0"
