@@ -27,7 +27,7 @@ __all__ = ["check_budgets", "limit_waiting", "queue_limit", "stream_limit", "ten
 
 #: Seconds until a refused client may retry: for the database, and for a queue of runs.
 DATABASE_RETRY_SECONDS, QUEUE_RETRY_SECONDS = "1", "5"
-#: The same for a budget that never resets: an operator may allow more.
+#: Seconds until a client may retry whom a budget refuses that never resets. An operator may allow more.
 ENDLESS_SECONDS = 3600.0
 #: Seconds between two counts of a queue of runs.
 COUNT_SECONDS = 1.0
