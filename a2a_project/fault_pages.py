@@ -11,6 +11,7 @@ from typing import Any
 from django.db import DataError, connection
 from django.http import HttpRequest, HttpResponse
 from django.utils.deprecation import MiddlewareMixin
+from psycopg.pq import TransactionStatus
 
 from a2a_tasks.conf import conf, is_ours
 from a2a_tasks.outages import ThrottledLogger
@@ -22,6 +23,9 @@ logger = logging.getLogger(__name__)
 _outage = ThrottledLogger(logger, "a page was not shown, the database is away")
 SILENT = "The database does not answer just now. Try again in a few seconds.\n"
 UNFIT = "The address or the form has a text or a number that cannot be in the database.\n"
+
+#: States of a session in which it takes statements.
+UNDISTURBED = {TransactionStatus.IDLE, TransactionStatus.INTRANS}
 
 
 class FaultPages(MiddlewareMixin):
@@ -62,10 +66,19 @@ def _answer(status: int, text: str, headers: dict[str, str]) -> HttpResponse:
 
 
 def _limit_locks(execute: Any, *statement: Any) -> Any:
-    """Limit the session before its first statement. Django calls this wrapper."""
+    """Limit the session before its first statement. Django calls this wrapper.
+
+    That statement may begin a transaction. The limit is set before it: a transaction that is rolled back would undo it.
+    """
     session: Any = connection.connection
-    if not vars(session).get("has_lock_limit"):
+    status = session.pgconn.transaction_status
+    if not vars(session).get("has_lock_limit") and status in UNDISTURBED:
+        limit = f"set lock_timeout = '{float(conf.DATABASE_SECONDS)}s'"
         with connection.wrap_database_errors:
-            session.execute(f"set lock_timeout = '{float(conf.DATABASE_SECONDS)}s'")
-        session.has_lock_limit = True
+            if status == TransactionStatus.IDLE:
+                autocommit, session.autocommit = session.autocommit, True
+                session.execute(limit)
+                session.autocommit, session.has_lock_limit = autocommit, True
+            else:  # of a caller beyond the request: only tests have one
+                session.execute(limit)
     return execute(*statement)

@@ -70,7 +70,13 @@ def check_settings(**_: Any) -> Iterable[CheckMessage]:
     if unreadable:
         return unreadable
     rules = (
-        *(_check_consistency, _check_queues, _check_request_rate, _check_environments),
+        *(
+            _check_consistency,
+            _check_sessions,
+            _check_queues,
+            _check_request_rate,
+            _check_environments,
+        ),
         *(_check_prices, _check_traces, _check_grpc_url, _check_doors, _check_mcp_servers),
     )
     return [message for rule in rules for message in rule()]
@@ -332,5 +338,15 @@ def _check_consistency() -> Iterable[CheckMessage]:
             hint="It is only for the fault lab. Unset it.",
             id="a2a_tasks.W012",
         )
-    if settings.DATABASES["default"].get("CONN_MAX_AGE"):
+
+
+def _check_sessions() -> Iterable[CheckMessage]:
+    database = settings.DATABASES["default"]
+    if database.get("CONN_MAX_AGE"):
         yield Error("CONN_MAX_AGE must be 0 under ASGI", id="a2a_tasks.E014")
+    if database.get("OPTIONS", {}).get("pool"):
+        yield Error(
+            "Django's pool of connections passes on sessions with the time limits of this host",
+            hint="Remove `pool` from the OPTIONS of the database. For fewer connections, use PgBouncer.",
+            id="a2a_tasks.E066",
+        )

@@ -92,8 +92,16 @@ class Choice:
 
     @classmethod
     def read(cls, text: str) -> Choice:
-        """Return the choice in JSON. Raises msgspec.DecodeError."""
-        return msgspec.json.decode(text, type=cls)
+        """Return the choice in JSON. Raises msgspec.DecodeError.
+
+        A member that this release does not know is an error, too: it may exclude tasks.
+        """
+        choice: Choice = msgspec.json.decode(text, type=cls)
+        given, known = msgspec.json.decode(text), msgspec.to_builtins(choice)
+        unknown = {*given, *given["selection"]} - {*known, *known["selection"]}
+        if unknown:
+            raise msgspec.ValidationError(f"unknown members: {', '.join(sorted(unknown))}")
+        return choice
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
@@ -26,13 +27,16 @@ from a2a_console.staff import within
 from a2a_tasks import process_lifetime
 from a2a_tasks.audit import Action, act_as, staff
 from a2a_tasks.models import BulkJob, BulkResult, BulkState, Task
+from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit
+from a2a_tasks.store.db import is_away
 
-__all__ = ["OPEN", "SLICE", "begin", "is_due", "list_results", "stop", "work"]
+__all__ = ["OPEN", "SLICE", "begin", "find_obstacle", "is_due", "list_results", "stop", "work"]
 
 logger = logging.getLogger(__name__)
+_outage = ThrottledLogger(logger, "bulk jobs wait for the database")
 #: Tasks of a slice, and the time for which it is a worker's own.
 SLICE, LEASE = 100, timedelta(seconds=60)
 #: Seconds that one call of `work` takes about.
@@ -41,6 +45,8 @@ TURN = 10.0
 OPEN = (BulkState.QUEUED, BulkState.RUNNING)
 #: Time for which jobs and their results are kept, and the results that are removed at once.
 KEPT, REMOVED = timedelta(days=30), 1_000
+#: The open jobs that this process has found to be of another release.
+_strange: set[int] = set()
 
 
 def begin(action: str, choice: Choice, *, user: Any, nonce: str, query: str = "") -> BulkJob:
@@ -66,9 +72,21 @@ def stop(job: BulkJob) -> bool:
     return stopped
 
 
+def find_obstacle(job: BulkJob) -> str:
+    """Return what this release does not know of the job, which another one has begun; empty = nothing."""
+    if job.action not in ACTIONS:
+        return f"the action {job.action!r}"
+    try:
+        Choice.read(job.choice)
+    except msgspec.DecodeError as fault:
+        return f"its choice of tasks ({fault})"
+    return ""
+
+
 def is_due() -> bool:
     """Return whether there is an open job, or one that is not kept any longer."""
-    return BulkJob.objects.filter(Q(state__in=OPEN) | Q(created_at__lt=Now() - KEPT)).exists()
+    is_open, is_old = Q(state__in=OPEN), Q(created_at__lt=Now() - KEPT)
+    return BulkJob.objects.filter(is_open | is_old).exclude(pk__in=_strange).exists()
 
 
 def work() -> None:
@@ -84,8 +102,11 @@ def work() -> None:
                     pass
         except Overloaded:  # it goes on at the next call
             passed.add(job.pk)
-        except Exception:
-            logger.exception("job %s", job.pk)
+        except Exception as fault:
+            if is_away(fault):
+                _outage.warning(fault)
+            else:
+                logger.exception("job %s", job.pk)
             passed.add(job.pk)
         finally:
             BulkJob.objects.filter(pk=job.pk).update(held_until=None)
@@ -110,8 +131,12 @@ def _may_go_on(until: float) -> bool:
 
 def _claim(passed: set[int]) -> BulkJob | None:
     free = Q(held_until=None) | Q(held_until__lt=Now())
-    waiting = BulkJob.objects.filter(free, state__in=OPEN).exclude(pk__in=passed)
+    waiting = BulkJob.objects.filter(free, state__in=OPEN).exclude(pk__in=passed | _strange)
     for job in waiting.select_related("user").order_by("pk")[:10]:
+        if obstacle := find_obstacle(job):
+            logger.warning("job %s waits: this release does not know %s", job.pk, obstacle)
+            _strange.add(job.pk)
+            continue
         mine = {"state": BulkState.RUNNING, "held_until": Now() + LEASE}
         if waiting.filter(pk=job.pk).update(**mine):
             return job
@@ -152,13 +177,13 @@ def _take(job: BulkJob) -> list[BulkResult]:
 
 
 def _act(job: BulkJob, task: int) -> tuple[bool, str]:
-    """Do the action to one task; return whether that is done, and what to tell. Raises Overloaded."""
+    """Do the action to one task; return whether that is done, and what to tell. Raises the faults of an outage."""
     by, nonce = job.user.get_username(), f"job {job.pk} {job.nonce}"[:MAX_NONCE_LENGTH]
     try:
         outcome = act(ACTIONS[job.action], task, by=by, nonce=nonce)
-    except Overloaded:
-        raise
     except Exception as fault:
+        if isinstance(fault, Overloaded) or is_away(fault):
+            raise
         logger.exception("job %s: task %s", job.pk, task)
         return False, f"the host failed: {type(fault).__name__}"
     # An earlier try of the slice may have done it.

@@ -27,6 +27,8 @@ __all__ = ["check_budgets", "limit_waiting", "queue_limit", "stream_limit", "ten
 
 #: Seconds until a refused client may retry: for the database, and for a queue of runs.
 DATABASE_RETRY_SECONDS, QUEUE_RETRY_SECONDS = "1", "5"
+#: Seconds until a client may retry whom a budget refuses that never resets. An operator may allow more.
+ENDLESS_SECONDS = 3600.0
 #: Seconds between two counts of a queue of runs.
 COUNT_SECONDS = 1.0
 #: Maximum number of names whose counts a process remembers, before it forgets old ones.
@@ -123,7 +125,7 @@ async def check_budgets(agent: str, caller: Caller) -> None:
     for spent in await run_in_thread(find_spent, spender):
         if spent.refuses:
             text = tell(spent)
-            raise RateLimited.until(spent.seconds_left, text) if spent.until else RateLimited(text)
+            raise RateLimited.until(spent.seconds_left if spent.until else ENDLESS_SECONDS, text)
 
 
 class StreamLimit:

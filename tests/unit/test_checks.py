@@ -51,6 +51,13 @@ def test_connections_that_stay_open_between_requests_are_told(
     assert [error.id for error in check_settings()] == ["a2a_tasks.E014"]
 
 
+def test_a_pool_that_passes_on_sessions_is_told(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(settings.DATABASES["default"]["OPTIONS"], "pool", True)
+    assert [error.id for error in check_settings()] == ["a2a_tasks.E066"]
+
+
 @pytest.mark.parametrize("name", ["A2A_FILE_URLS", "A2A_LOG_FORMAT"])
 def test_what_opens_urls_and_the_format_of_the_log_are_one_of_two_words(
     settings: Any, name: str

@@ -39,7 +39,7 @@ class BulkJobAdmin(ReadOnlyAdmin[BulkJob]):
     own_views = ("<int:object_id>/progress/", "<int:object_id>/stop/", "<int:object_id>/results/")
     change_form_template = "admin/a2a_tasks/bulkjob/page.html"
     actions = None
-    title = column("action", lambda job: f"{ACTIONS[job.action].verb} #{job.pk}")
+    title = column("action", lambda job: f"{_verb(job)} #{job.pk}")
     state_badge = column("state", lambda job: badge(job.state))
     progress = column("tasks", lambda job: _describe(job))
     by = column("by", lambda job: job.user.get_username())
@@ -71,9 +71,10 @@ class BulkJobAdmin(ReadOnlyAdmin[BulkJob]):
 
     @method_decorator(require_POST)
     def stop_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Stop the job after its slice. Only a user who may begin such a job may."""
+        """Stop the job after its slice. Only a user who may begin such a job may; an unknown one, who may begin any."""
         job = self._get_visible(request, object_id)
-        if not request.user.has_perm(ACTIONS[job.action].permission):
+        actions = [ACTIONS[job.action]] if job.action in ACTIONS else ACTIONS.values()
+        if not all(request.user.has_perm(action.permission) for action in actions):
             return HttpResponse(status=403)
         text = "The job stops." if jobs.stop(job) else "The job has already ended."
         self.message_user(request, text)
@@ -92,6 +93,10 @@ class BulkJobAdmin(ReadOnlyAdmin[BulkJob]):
         return job
 
 
+def _verb(job: BulkJob) -> str:
+    return ACTIONS[job.action].verb if job.action in ACTIONS else job.action
+
+
 def _describe(job: BulkJob) -> str:
     return f"{job.done + job.failed:,} of {job.found:,}{'+' if job.more else ''}"
 
@@ -100,8 +105,10 @@ def _read(job: BulkJob) -> dict[str, Any]:
     failed = (
         BulkResult.objects.filter(job=job, ok=False).order_by("pk")[:SHOWN] if job.failed else ()
     )
+    is_open = job.state in jobs.OPEN
     return {
-        "is_open": job.state in jobs.OPEN,
+        "is_open": is_open,
+        "obstacle": jobs.find_obstacle(job) if is_open else "",
         "tried": job.done + job.failed,
         "most": max(job.found, job.done + job.failed),
         "described": _describe(job),

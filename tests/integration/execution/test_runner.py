@@ -8,7 +8,7 @@ import datetime
 import functools
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -23,12 +23,13 @@ from a2a_tasks.execution import dispatch, leases
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.models import Artifact, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import Overloaded
-from a2a_tasks.store import cancel, event_log, runs
+from a2a_tasks.store import cancel, event_log, runs, writability
 from a2a_tasks.store import db as store_db
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.records import WantedRuns
 from a2a_tasks.store.tasks import find
 from tests.integration.execution.outage import locked
+from tests.integration.store.test_writability import ALL, as_role
 from tests.support.agents_under_test import playing, until_stopped
 from tests.support.execution.host import (
     Client,
@@ -51,6 +52,14 @@ from tests.support.store.world import everything, expire
 pytestmark = pytest.mark.django_db
 #: The attribute of the span of an attempt whose output did not count.
 FENCED = "a2a_host.fenced"
+
+
+@pytest.fixture
+def rights() -> Iterator[Callable[[str], None]]:
+    """A function that changes the rights of this host's role."""
+    with as_role(*ALL) as change:
+        yield change
+    connection.close()  # it was ended
 
 
 @pytest.fixture(autouse=True)
@@ -1029,6 +1038,40 @@ class TestLeases:
                     with pytest.raises(Overloaded):  # the reading has been refused meanwhile
                         await run_in_thread(Message.objects.count)
                 await until(lambda: client_state(client, task.id, "completed"))
+
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.backend("stack")
+    async def test_what_a_turn_says_is_written_once_when_a_right_that_was_missing_is_back(
+        self, rights: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        refused: list[object] = []
+        monkeypatch.setattr(store_db._outage, "warning", refused.append)
+        monkeypatch.setattr(writability._refusal, "lasts", False)
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            page = turn.stream("page")
+            yield page.write("0")
+            await go.wait()
+            for number in range(1, 5):
+                yield page.write(str(number), last=number == 4)
+
+        with playing(run) as agent:
+            result = await due(agent.slug)
+            async with runner():
+                await until(lambda: status_is("working"))
+                rights("revoke insert on a2a_tasks_event from")
+                go.set()
+                await until(lambda: len(refused) > 2)
+                assert await status() == "working"
+                rights("grant insert on a2a_tasks_event to")
+                await until(lambda: status_is("completed", "failed"))
+        assert await status() == "completed"
+        events = await run_in_thread(everything, result.task)
+        assert [event.number for event in events] == list(range(1, len(events) + 1))
+        said = "".join(event.body for event in events)
+        assert [said.count(f'"text":"{number}"') for number in range(5)] == [1] * 5
+        assert (await run_in_thread(Run.objects.get)).attempt == 1
 
     async def test_the_dead_are_seen_to_while_the_bell_never_rests(self) -> None:
         async def run(turn: Turn) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import psycopg
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError, ProgrammingError, connection
-from django.test import Client
+from django.core.signals import request_finished
+from django.db import OperationalError, ProgrammingError, connection, transaction
+from django.http import HttpRequest, HttpResponse
+from django.test import Client, RequestFactory
 from pytest_django import Settings
 
+from a2a_project.fault_pages import FaultPages
 from a2a_tasks.models import ApiKey
 
 
@@ -70,3 +74,45 @@ def test_a_page_does_not_wait_for_ever_for_what_somebody_has_locked(
     assert not ApiKey.objects.exists()
     assert client.get("/admin/").status_code == 200
     assert connection.execute_wrappers == []
+
+
+@pytest.mark.backend("stack")
+@pytest.mark.django_db(transaction=True)
+def test_nor_after_its_first_transaction_was_undone(settings: Settings) -> None:
+    settings.A2A_DATABASE_SECONDS = 0.5
+
+    def show(_: HttpRequest) -> HttpResponse:
+        with suppress(LookupError), transaction.atomic():
+            ApiKey.objects.exists()
+            raise LookupError
+        ApiKey.objects.update(name="")
+        return HttpResponse()
+
+    connection.close()
+    with psycopg.connect(**connection.get_connection_params()) as other:
+        other.execute("set idle_in_transaction_session_timeout = '10s'")  # or the test would wait
+        other.execute("lock table a2a_tasks_apikey in exclusive mode")
+        with pytest.raises(OperationalError, match="lock timeout"):
+            FaultPages(show)(RequestFactory().get("/admin/"))
+
+
+@pytest.mark.backend("stack")
+@pytest.mark.django_db(transaction=True)
+def test_the_limit_ends_with_the_page(settings: Settings) -> None:
+    settings.A2A_DATABASE_SECONDS = 3
+
+    def show(_: HttpRequest) -> HttpResponse:
+        return HttpResponse(read())
+
+    def read() -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("show lock_timeout")
+            (found,) = cursor.fetchone()
+        return str(found)
+
+    connection.close()
+    answer = FaultPages(show)(RequestFactory().get("/admin/"))
+    assert isinstance(answer, HttpResponse)
+    assert answer.text == "3s"
+    request_finished.send(None)
+    assert read() == "0"

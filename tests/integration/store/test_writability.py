@@ -23,6 +23,11 @@ from tests.integration.store.test_workers import beat
 from tests.support.store.world import new
 
 pytestmark = pytest.mark.django_db(transaction=True)
+#: The rights of a host.
+ALL = (
+    "grant all on all tables in schema public to",
+    "grant all on all sequences in schema public to",
+)
 
 
 async def readiness() -> int:
@@ -73,35 +78,38 @@ def read_only() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def as_role(*grants: str) -> Iterator[None]:
-    """New sessions have only these rights. Each grant ends with `to` or `from`; the name of the role follows."""
+def as_role(*grants: str) -> Iterator[Callable[[str], None]]:
+    """New sessions have only these rights; the function changes them.
+
+    Each grant ends with `to` or `from`; the name of the role follows.
+    """
     with session() as opened:
         name = opened.info.dbname
+
+        def change(grant: str) -> None:
+            opened.execute(f"{grant} {name}_limited")
+
         opened.execute(f"create role {name}_limited")
         for grant in grants:
-            opened.execute(f"{grant} {name}_limited")
+            change(grant)
         opened.execute(f"alter database {name} set role = {name}_limited")
         end_others(opened)
         try:
-            yield
+            yield change
         finally:
             opened.execute(f"alter database {name} reset role")
             end_others(opened)
             opened.execute(f"drop owned by {name}_limited; drop role {name}_limited")
 
 
-def without_rights() -> contextlib.AbstractContextManager[None]:
+def without_rights() -> AbstractContextManager[object]:
     """New sessions may only read."""
     return as_role("grant select on all tables in schema public to")
 
 
-def without_the_audit_log() -> contextlib.AbstractContextManager[None]:
+def without_the_audit_log() -> AbstractContextManager[object]:
     """New sessions may write into every table but that of the audit log."""
-    return as_role(
-        "grant all on all tables in schema public to",
-        "grant all on all sequences in schema public to",
-        "revoke insert on a2a_tasks_auditentry from",
-    )
+    return as_role(*ALL, "revoke insert on a2a_tasks_auditentry from")
 
 
 def leave_no_room() -> None:
@@ -141,7 +149,7 @@ def unremembered() -> Iterator[None]:
 @pytest.mark.backend("stack")
 @pytest.mark.parametrize("refuse", [read_only, without_rights])
 async def test_a_process_that_may_only_read_is_not_ready_until_it_may_write(
-    refuse: Callable[[], AbstractContextManager[None]],
+    refuse: Callable[[], AbstractContextManager[object]],
 ) -> None:
     assert await readiness() == 200
     with refuse():

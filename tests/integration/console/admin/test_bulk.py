@@ -18,7 +18,7 @@ from a2a_console.admin.tasks import task_admin
 from a2a_console.bulk import jobs
 from a2a_console.bulk.jobs import list_results, work
 from a2a_console.search import stuck_tasks
-from a2a_tasks.models import AuditEntry, BulkJob, Message, Run, Task
+from a2a_tasks.models import AuditEntry, BulkJob, BulkState, Message, Run, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.db import run_in_thread
 from tests.support.console.admin.people import SignIn
@@ -123,6 +123,23 @@ class TestThePageThatAsks:
 
 
 class TestAJob:
+    def test_of_another_release_says_why_it_waits_and_can_be_stopped(
+        self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(jobs, "_strange", set())
+        says_yes(admin_client, asks(admin_client, "cancel_selected", make_task("one")), "cancel")
+        BulkJob.objects.update(action="paint")
+        job = BulkJob.objects.get()
+        work()
+        assert f"paint #{job.pk}" in admin_client.get(JOBS).text
+        for page in ("change", "progress"):
+            shown = admin_client.get(f"{JOBS}{job.pk}/{page}/").text
+            assert "It waits: this release does not know the action &#x27;paint&#x27;." in shown
+        admin_client.post(f"{JOBS}{job.pk}/stop/")
+        job.refresh_from_db()
+        assert job.state == BulkState.STOPPED
+        assert "It waits" not in admin_client.get(f"{JOBS}{job.pk}/progress/").text
+
     def test_shows_how_far_it_is_and_its_results(self, admin_client: Client) -> None:
         tasks = [make_task("=one"), make_task("two")]
         shown = says_yes(admin_client, asks(admin_client, "cancel_selected", *tasks), "cancel")

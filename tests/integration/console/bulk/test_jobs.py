@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
+from django.db import OperationalError, connection
 from django.db.models.functions import Now
 
 from a2a_console.bulk import actions, jobs
@@ -19,6 +21,8 @@ from a2a_tasks.models import AuditEntry, BulkJob, BulkResult, BulkState, Task
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import writability
+from tests.integration.store.test_writability import ALL, as_role
 from tests.support.console.admin.rows import add_run, make_task
 
 pytestmark = pytest.mark.django_db
@@ -32,8 +36,9 @@ class Killed(BaseException):
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three tasks are a slice."""
+    """Three tasks are a slice, and no job is of another release."""
     monkeypatch.setattr(jobs, "SLICE", 3)
+    monkeypatch.setattr(jobs, "_strange", set())
 
 
 @pytest.fixture
@@ -136,6 +141,45 @@ def test_a_job_waits_while_the_database_is_away(
     assert counts(job) == (BulkState.ENDED, 3, 0)
 
 
+class TestARightThatIsMissing:
+    """For a while: an outage, which every task of a job outlasts."""
+
+    @pytest.mark.backend("stack")
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("table", ["task", "run", "auditentry", "event", "bulkresult"])
+    def test_fails_no_task(
+        self,
+        root: User,
+        table: str,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        monkeypatch.setattr(writability._refusal, "lasts", False)
+        for number in range(3):
+            add_run(make_task(f"t-{number}"))
+        job = job_of(root)
+        with as_role(*ALL, f"revoke insert, update on a2a_tasks_{table} from"):
+            connection.close()
+            for _ in range(2):
+                work()
+            assert counts(job) == (BulkState.RUNNING, 0, 0)
+            assert {record.levelname for record in caplog.records} <= {"WARNING", "INFO"}
+        connection.close()
+        work()
+        assert counts(job) == (BulkState.ENDED, 3, 0)
+
+    def test_outside_the_store_fails_none_either(
+        self, root: User, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_task("t-1")
+        job = job_of(root)
+        dies_at(monkeypatch, 1, lambda: OperationalError("the connection is closed"))
+        work()
+        assert counts(job) == (BulkState.RUNNING, 0, 0)
+        work()
+        assert counts(job) == (BulkState.ENDED, 1, 0)
+
+
 def test_a_job_that_waits_for_room_in_the_queue_does_not_hold_up_the_one_that_makes_room(
     root: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,13 +196,46 @@ def test_a_job_that_waits_for_room_in_the_queue_does_not_hold_up_the_one_that_ma
     assert counts(cancel) == (BulkState.ENDED, 1, 0)
 
 
-def test_a_job_of_another_release_holds_up_no_other(root: User) -> None:
-    """After the host went back to it, say."""
-    make_task("t-1")
-    unknown, job = job_of(root, "unknown"), job_of(root)
-    work()
-    assert counts(unknown) == (BulkState.RUNNING, 0, 0)
-    assert counts(job) == (BulkState.ENDED, 1, 0)
+class TestAJobOfAnotherRelease:
+    """After the host went back to an earlier one, say."""
+
+    def test_holds_up_no_other(self, root: User) -> None:
+        make_task("t-1")
+        unknown, job = job_of(root, "unknown"), job_of(root)
+        work()
+        assert counts(unknown) == (BulkState.QUEUED, 0, 0)
+        assert counts(job) == (BulkState.ENDED, 1, 0)
+
+    def test_is_told_of_once(self, root: User, caplog: pytest.LogCaptureFixture) -> None:
+        job = job_of(root, "unknown")
+        work()
+        work()
+        (line,) = [record for record in caplog.records if record.name == jobs.__name__]
+        assert f"job {job.pk} waits" in line.getMessage()
+        assert "'unknown'" in line.getMessage()
+        assert not line.exc_info
+        assert not is_due()
+
+    @pytest.mark.parametrize("choice", ["", "{}", "7"])
+    def test_does_nothing_if_its_tasks_cannot_be_read(self, root: User, choice: str) -> None:
+        make_task("t-1")
+        job = job_of(root)
+        BulkJob.objects.update(choice=choice)
+        work()
+        assert counts(job) == (BulkState.QUEUED, 0, 0)
+
+    @pytest.mark.parametrize("path", [(), ("selection",)])
+    def test_leaves_alone_what_a_condition_would_exclude_that_is_unknown_here(
+        self, root: User, path: tuple[str, ...]
+    ) -> None:
+        make_task("t-1")
+        job = job_of(root)
+        choice = json.loads(job.choice)
+        (choice[path[0]] if path else choice)["colour"] = "red"
+        BulkJob.objects.update(choice=json.dumps(choice))
+        work()
+        assert counts(job) == (BulkState.QUEUED, 0, 0)
+        assert states() == {TaskState.SUBMITTED}
 
 
 def test_a_fault_of_the_host_fails_one_task(root: User, monkeypatch: pytest.MonkeyPatch) -> None:
