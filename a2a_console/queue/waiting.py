@@ -27,7 +27,7 @@ class QueuePlace(NamedTuple):
 
 
 def list_waiting(kind: str = "") -> QuerySet[Task]:
-    """Return the tasks that wait for people, oldest first, all or of one kind (index `task_waiting`).
+    """Return the tasks that wait for people, oldest first, all or of one kind (index `task_inbox`).
 
     A question that also stands in the tasks that have called the one that asks is listed once.
     """

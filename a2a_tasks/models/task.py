@@ -126,10 +126,13 @@ class Task(models.Model):
                 condition=Q(state__in=ENDED),
             ),
             models.Index("state", models.F("id").desc(), name="task_admin_state"),
-            models.Index(  # tasks for people, oldest first (a2a_console/queue/waiting.py)
+            # tasks for people, oldest first (a2a_console/queue/waiting.py), of a state or of tenants
+            models.Index(
                 "status_at",
                 "id",
-                name="task_waiting",
+                "state",
+                "tenant",
+                name="task_inbox",
                 condition=Q(is_task=True, state__in=WAITING),
             ),
             models.Index("agent", models.F("id").desc(), name="task_admin_agent"),

@@ -1,0 +1,11 @@
+"""The index before `task_inbox` is dropped."""
+
+from django.db import migrations
+
+from a2a_tasks.migrations._patience import PatientMigration
+
+
+class Migration(PatientMigration):
+    dependencies = [('a2a_tasks', '0006_tasks_that_wait_for_people')]
+
+    operations = [migrations.RemoveIndex(model_name='task', name='task_waiting')]
