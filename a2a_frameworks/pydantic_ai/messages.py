@@ -14,16 +14,19 @@ from pydantic_ai import (
     UserContent,
 )
 
-from a2a_frameworks.shared.message_store import FileContent, MessageStore, read_parts
+from a2a_frameworks.shared.message_store import (
+    FileContent,
+    MessageStore,
+    note_file,
+    read_parts,
+    shorten,
+)
 from a2a_tasks.agents import Turn
-from a2a_tasks.protocol.jsontext import write
 
 __all__ = ["TypedMessageStore", "make_prompt"]
 
 #: The key of the list in the conversation, and of the waiting messages in the memory of the task.
 KEY = "pydantic_ai"
-#: Most bytes of a message with files; a larger one is kept without them.
-MAX_BYTES_WITH_FILES = 512 * 1024
 _requests = TypeAdapter(DeferredToolRequests)
 
 
@@ -55,20 +58,15 @@ class TypedMessageStore:
 
 def _dump(messages: Sequence[ModelMessage]) -> list[Any]:
     dumped: list[Any] = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
-    return [m if len(write(m)) <= MAX_BYTES_WITH_FILES else _drop_files(m) for m in dumped]
+    return shorten(dumped, _replace_file)
 
 
-def _drop_files(value: Any) -> Any:
-    """Return a message with a note in the place of each file."""
+def _replace_file(value: Any) -> Any:
     match value:
         case {"part_kind": "file", "content": content}:
-            return {"part_kind": "text", "content": _drop_files(content)}
+            return {"part_kind": "text", "content": _replace_file(content)}
         case {"kind": "binary", "media_type": media_type, "data": str(content)}:
-            return f"[A file of type {media_type} with {len(content) * 3 // 4} bytes was here.]"
-        case dict():
-            return {key: _drop_files(member) for key, member in value.items()}
-        case list():
-            return [_drop_files(member) for member in value]
+            return note_file(media_type, content)
     return value
 
 

@@ -37,7 +37,11 @@ class StepCall(ModelCall):
     async def begin_steps(self) -> None:
         """Make the queue of emissions and the steps."""
         self._output = OutputQueue(await count_artifacts(self._turn))
-        self._steps = ModelSteps(self._turn, self._output, self._agent.model_seconds)
+        self._steps = self.make_steps()
+
+    def make_steps(self) -> ModelSteps:
+        """Return the steps of the run."""
+        return ModelSteps(self._turn, self._output, self._agent.model_seconds)
 
     @property
     def asked(self) -> list[dict[str, Any]]:
