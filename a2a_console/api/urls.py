@@ -44,7 +44,6 @@ _v1: list[URLPattern | URLResolver] = [
     path("docs/", site.admin_view(show_docs), name="api-docs"),
     path("openapi.json", DescriptionView.as_view(), name="api-description"),
     path("", include(router.urls)),
-    re_path("", NowhereView.as_view()),
 ]
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="a2a_host:api-docs")),

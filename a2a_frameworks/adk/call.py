@@ -20,7 +20,7 @@ from google.genai.errors import APIError
 from a2a_frameworks.adk.steps import ModelRefused, copy_agent, read_text
 from a2a_frameworks.shared.message_store import FileContent, read_parts
 from a2a_frameworks.shared.model_call import Words
-from a2a_frameworks.shared.questions import MAX_TITLE_LENGTH, Field, format_call
+from a2a_frameworks.shared.questions import Field, ask_result
 from a2a_frameworks.shared.status_words import find_status_words
 from a2a_frameworks.shared.step_call import StepCall
 from a2a_tasks.agents.emission import Emission
@@ -105,9 +105,7 @@ class AdkCall(StepCall):
         """Return the field for the approval of a call, or for the result of a long-running tool."""
         if "confirm" in asked:
             return super().make_field(asked)
-        call = format_call(asked["tool"], asked["arguments"])
-        schema = {"title": f"Result of {asked['tool']}"[:MAX_TITLE_LENGTH]}
-        return Field(asked["id"], f"Please answer with the result of {call}.", schema)
+        return ask_result(asked["id"], asked["tool"], asked["arguments"])
 
     async def conclude(self) -> list[Emission]:
         """Keep the events of a run that is over; return its question, if it has one."""

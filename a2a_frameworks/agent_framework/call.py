@@ -68,7 +68,7 @@ class ModelMiddleware(ChatMiddleware):
         context.result = _stream(response) if context.stream else response
 
 
-def read_usage(details: Mapping[str, Any]) -> dict[str, int]:
+def read_usage(details: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures of a request. Anthropic counts the tokens of a cache beside the input; others within it."""
     read, written = (
         details.get(f"cache_{kind}_input_token_count")

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messag
 from langgraph.types import Command
 from pydantic_core import to_jsonable_python
 
-from a2a_frameworks.shared.message_store import FileContent, read_parts
+from a2a_frameworks.shared.message_store import FileContent, note_file, read_parts, replace_files
 from a2a_tasks.agents import Part, Turn, data, text
 from a2a_tasks.agents.emission import Chunk, Emission, StatusUpdate
 from a2a_tasks.protocol.soundness import mend
@@ -51,17 +51,15 @@ def _convert(part: str | FileContent) -> dict[str, Any]:
 
 def drop_files(value: Any) -> Any:
     """Return messages, alone or in the input of a graph, with a note in the place of each file."""
+    return replace_files(value, _replace_file)
+
+
+def _replace_file(value: Any) -> Any:
     match value:
         case BaseMessage(content=list()):
             return value.model_copy(update={"content": drop_files(value.content)})
         case {"type": str(), "base64": str(content)}:
-            size = len(content) * 3 // 4 - content[-2:].count("=")
-            note = f"[A file of type {value.get('mime_type')} with {size} bytes was here.]"
-            return {"type": "text", "text": note}
-        case dict():
-            return {key: drop_files(member) for key, member in value.items()}
-        case list():
-            return [drop_files(member) for member in value]
+            return {"type": "text", "text": note_file(value.get("mime_type"), content)}
     return value
 
 

@@ -165,22 +165,11 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
 
     # --- for models and nodes, in any thread ------------------------------------------------
 
-    def on_chat_model_start(
-        self,
-        serialized: Any,
-        messages: Any,
-        *,
-        run_id: UUID,
-        tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
-        **about: Any,
-    ) -> None:
-        self._call(self._begin_model, run_id, tags or (), metadata or {})
+    def on_chat_model_start(self, *given: Any, run_id: UUID, **about: Any) -> None:
+        self._call(self._begin_model, run_id, about.get("tags") or (), about.get("metadata") or {})
 
-    def on_llm_new_token(
-        self, token: Any, *, chunk: Any = None, run_id: UUID, **about: Any
-    ) -> None:
-        if isinstance(chunk, ChatGenerationChunk):
+    def on_llm_new_token(self, token: Any, *, run_id: UUID, **about: Any) -> None:
+        if isinstance(chunk := about.get("chunk"), ChatGenerationChunk):
             token = chunk.message.text
         self._call(self._write, run_id, str(token))
 
@@ -191,15 +180,8 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:
         self._call(self._fail, run_id, error)
 
-    def on_chain_start(
-        self,
-        serialized: Any,
-        inputs: Any,
-        *,
-        run_id: UUID,
-        metadata: dict[str, Any] | None = None,
-        **about: Any,
-    ) -> None:
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **about: Any) -> None:
+        metadata = about.get("metadata")
         if metadata and about.get("name") == metadata.get("langgraph_node"):
             given = [message.id for message in find_messages(inputs) if message.id]
             self._call(self._given.update, given)
@@ -212,18 +194,10 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:
         self._call(self._drop, run_id)
 
-    def on_tool_start(
-        self,
-        serialized: dict[str, Any],
-        input_str: str,
-        *,
-        inputs: dict[str, Any] | None = None,
-        tool_call_id: str | None = None,
-        **about: Any,
-    ) -> None:
-        if tool_call_id is not None:  # a model asked for it
-            call = ToolCall(name=serialized.get("name", ""), args=inputs or {}, id=tool_call_id)
-            self._call(self._tell_unless_open, call)
+    def on_tool_start(self, serialized: dict[str, Any], *given: Any, **about: Any) -> None:
+        if (id_ := about.get("tool_call_id")) is not None:  # a model asked for it
+            name, arguments = serialized.get("name", ""), about.get("inputs") or {}
+            self._call(self._tell_unless_open, ToolCall(name=name, args=arguments, id=id_))
 
     def on_tool_end(self, output: Any, **about: Any) -> None:
         if isinstance(output, ToolMessage):

@@ -38,10 +38,9 @@ NAMES = [
 async def stream_answer(
     model: Model,
     request: dict[str, Any],
-    write: Callable[[str], None] | None,
-    note: Callable[[], None],
+    hear: Callable[[str], None],
 ) -> ModelResponse:
-    """Return an answer as a whole; `write` gets its words as they come, `note` is called at each sign of life."""
+    """Return an answer as a whole; `hear` gets its words as they come, and is called at each sign of life."""
     settings = request["model_settings"]
     if settings.include_usage is None:
         request = {**request, "model_settings": replace(settings, include_usage=True)}
@@ -50,13 +49,12 @@ async def stream_answer(
     items, place, final = [], None, None
     async with aclosing(cast("AsyncGenerator[Any, None]", events)):
         async for event in events:
-            note()
+            hear("")
             match event:
                 case ResponseTextDeltaEvent(output_index=output, content_index=content):
                     apart = place is not None and place != (output, content)
                     place = (output, content)
-                    if write is not None:
-                        write(f"\n\n{event.delta}" if apart else event.delta)
+                    hear(f"\n\n{event.delta}" if apart else event.delta)
                 case ResponseOutputItemDoneEvent(item=item):
                     items.append(item)
                 case ResponseCompletedEvent(response=response):

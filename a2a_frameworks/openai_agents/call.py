@@ -17,19 +17,19 @@ from agents.exceptions import (
     ToolInputGuardrailTripwireTriggered,
     ToolOutputGuardrailTripwireTriggered,
 )
+from agents.items import ToolApprovalItem
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from a2a_frameworks.openai_agents.answer import read_text
 from a2a_frameworks.openai_agents.copies import RUNNER, AgentCopies
-from a2a_frameworks.openai_agents.question import describe, make_question
 from a2a_frameworks.openai_agents.session import ConversationSession, make_input
-from a2a_frameworks.openai_agents.steps import STEPS
+from a2a_frameworks.openai_agents.steps import STEPS, read_arguments
 from a2a_frameworks.shared.base import resolve
-from a2a_frameworks.shared.model_call import ErrorRow, ModelCall, Words, count_artifacts
+from a2a_frameworks.shared.model_call import ErrorRow, Words
 from a2a_frameworks.shared.openai_words import OPENAI_WORDS, find_api_words
-from a2a_frameworks.shared.output import OutputQueue, make_call, make_result
-from a2a_frameworks.shared.questions import FormQuestion, read_decision
+from a2a_frameworks.shared.questions import read_decision
+from a2a_frameworks.shared.step_call import StepCall
 from a2a_tasks.agents import Part, Turn, data, text
 from a2a_tasks.agents.emission import Chunk, Emission
 
@@ -55,47 +55,48 @@ WORDS: tuple[ErrorRow, ...] = (
 )
 
 
-class OpenAIAgentsCall(ModelCall):
+class OpenAIAgentsCall(StepCall):
     """An agent of the OpenAI Agents SDK at work for a turn."""
 
-    _output: OutputQueue
+    key = "openai_agents"
+    _store: ConversationSession
+    _steps: AgentCopies
 
     def __init__(self, source: Agent[Any], turn: Turn, agent: Any) -> None:
         super().__init__(source, turn, agent)
-        self._session = ConversationSession(turn)
+        self._store = ConversationSession(turn, self.key)
 
-    def find_question(self) -> FormQuestion | None:
-        """Return the question about calls of tools that the task asked before."""
-        return make_question(self._session.calls) if self._session.calls else None
+    def make_steps(self) -> AgentCopies:
+        """Return the steps of the run."""
+        return AgentCopies(self._turn, self._output, self._agent)
 
     async def prepare(self, answer: Mapping[str, Any] | None) -> Coroutine[Any, Any, Any]:
         """Return the run."""
         given = await make_input(self._turn) if answer is None else None
-        self._output = OutputQueue(await count_artifacts(self._turn))
+        await self.begin_steps()
         return self._run(given, answer or {})
 
     async def _run(self, given: Any, answer: Mapping[str, Any]) -> RunResult:
-        steps = AgentCopies(self._turn, self._output, self._agent)
+        steps = self._steps
         STEPS.set(steps)
         agent = steps.copy_agent(self._source)
         context = await resolve(self._agent.make_context(self._turn))
-        if self._session.state is not None:
-            given = await RunState.from_json(agent, self._session.state, context_override=context)
+        if waiting := self._store.waiting:
+            given = await RunState.from_json(agent, waiting["state"], context_override=context)
             for item in given.get_interruptions():
-                decision = read_decision(self._turn, answer[item.call_id or ""])
-                if decision.approved:
+                id_ = item.call_id or ""
+                if self.decide({"id": id_}, answer[id_]):
                     given.approve(item)
                 else:
-                    given.reject(item, rejection_message=decision.message or None)
-                    refused = decision.message or "It was not approved."
-                    self._output.put(make_result(item.call_id or "", refused, error=True))
+                    message = read_decision(self._turn, answer[id_]).message
+                    given.reject(item, rejection_message=message or None)
         config = steps.copy_config(self._agent.run_config)
         try:
             result: RunResult = await RUNNER.run(
                 agent,
                 given,
                 context=context,
-                session=self._session,
+                session=self._store,
                 run_config=config,
                 max_turns=self._agent.max_turns,
             )
@@ -115,12 +116,10 @@ class OpenAIAgentsCall(ModelCall):
         """Keep the items of a run that is over; return its question, or its result unless it was said already."""
         result: RunResult = self._work.result()
         if result.interruptions:
-            calls = [describe(item) for item in result.interruptions]
+            asked = [_describe_call(item) for item in result.interruptions]
             state = result.to_state().to_json(context_serializer=lambda _: {})
-            self._session.wait(state, calls)
-            asked = [make_call(one["id"], one["tool"], one["arguments"]) for one in calls]
-            return [*asked, make_question(calls).ask(self._turn)]
-        await self._session.keep()
+            return self.ask((), asked, state=state)
+        await self._store.keep()
         output, responses = result.final_output, result.raw_responses
         if output is None or (responses and output == read_text(responses[-1])):
             return []
@@ -130,6 +129,12 @@ class OpenAIAgentsCall(ModelCall):
             part, metadata = _describe(output, result.last_agent)
         name = self._output.name_artifact("result")
         return [Chunk(artifact_id=name, parts=(part,), last=True, metadata=metadata)]
+
+
+def _describe_call(item: ToolApprovalItem) -> dict[str, Any]:
+    arguments = read_arguments(item.arguments or "{}")
+    tool = item.qualified_name or "a tool"
+    return {"id": item.call_id or "", "tool": tool, "arguments": arguments}
 
 
 def _describe(output: Any, agent: Agent[Any]) -> tuple[Part, dict[str, Any]]:

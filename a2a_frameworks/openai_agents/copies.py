@@ -124,7 +124,7 @@ class StepInvoker(_FailureHandlingFunctionToolInvoker):
         return self
 
     async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:  # noqa: A002 - as in the SDK
-        return await self._steps.call_tool(self._invoke, ctx, input, is_agent=self._is_agent)
+        return await self._steps.invoke(self._invoke, ctx, input, is_agent=self._is_agent)
 
 
 def _limit_time(tool: FunctionTool, invoke: Invoke, steps: Steps) -> Invoke:

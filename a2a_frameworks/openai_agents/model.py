@@ -26,7 +26,7 @@ class StepModel(Model):
     async def get_response(self, *request: Any, **about: Any) -> ModelResponse:
         """Return the answer of the model, or the stored one."""
         named = dict(zip(NAMES, request, strict=False))
-        return await self._steps.ask_model(self._model, {**named, **about})
+        return await self._steps.ask(self._model, {**named, **about})
 
     async def stream_response(self, *request: Any, **about: Any) -> AsyncIterator[Any]:
         """Yield the answer as one event: the words went to the client already."""

@@ -5,10 +5,11 @@ A replayed call returns its stored result, and says nothing.
 
 from __future__ import annotations
 
-from collections import Counter
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,14 +21,14 @@ from openai.types.responses import ResponseCustomToolCall, ResponseFunctionToolC
 from pydantic import TypeAdapter
 
 from a2a_frameworks.openai_agents.answer import read_text, stream_answer
-from a2a_frameworks.openai_agents.question import read_arguments
-from a2a_frameworks.shared.call_ids import give_unique_ids, name_step
-from a2a_frameworks.shared.model_call import limit_silence
-from a2a_frameworks.shared.output import CallNumbers, OutputQueue, make_call, make_result
+from a2a_frameworks.shared.agent_tools import CALLS as AGENT_CALLS
+from a2a_frameworks.shared.call_ids import give_unique_ids
+from a2a_frameworks.shared.model_steps import ModelAnswer, ModelSteps
+from a2a_frameworks.shared.output import OutputQueue
 from a2a_tasks.agents import Turn
 from a2a_tasks.protocol.jsontext import write
 
-__all__ = ["PLACE", "STEPS", "Steps"]
+__all__ = ["PLACE", "STEPS", "Steps", "read_arguments"]
 
 #: The steps of the run that is at work here; None in a tool, which is a step as a whole.
 STEPS: ContextVar[Steps | None] = ContextVar("steps", default=None)
@@ -38,74 +39,62 @@ CALLS = (ResponseFunctionToolCall, ResponseCustomToolCall)
 STRUCTURED = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
 
 
-class Steps:
+class _Waits(Exception):
+    """An agent that is a tool waits for an approval."""
+
+
+class Steps(ModelSteps):
     """The steps of one run, and of the runs within it."""
 
     def __init__(self, turn: Turn, output: OutputQueue, agent: Any) -> None:
         """Make the steps of a run; `agent` is that of the host."""
-        self._turn, self._output, self._agent = turn, output, agent
-        self._answers: Counter[str] = Counter()
-        self._calls = CallNumbers()
+        super().__init__(turn, output, agent.model_seconds)
+        self._agent = agent
         #: Ids of calls whose error the model gets as their result.
         self._failed: set[str] = set()
+
+    def find_place(self) -> str:
+        """Return where the run is within the turn's."""
+        return PLACE.get() or ""
 
     @contextmanager
     def enter_run(self, name: str) -> Iterator[None]:
         """Take the steps of a run in this block: the turn's own, or that of an agent within it."""
         place = PLACE.get()
-        token = PLACE.set("" if place is None else f"{place}{name}/")
-        try:
+        with _set(PLACE, "" if place is None else f"{place}{name}/"):
             yield
-        finally:
-            PLACE.reset(token)
 
-    async def ask_model(self, model: Model, request: dict[str, Any]) -> ModelResponse:
-        """Ask a model in a step; its words are in the log before its answer is stored. Raises ModelSilent."""
-        place, schema = PLACE.get() or "", request["output_schema"]
+    async def ask(self, model: Model, request: dict[str, Any]) -> ModelResponse:
+        """Ask a model in a step. Raises ModelSilent."""
+        place, schema = self.find_place(), request["output_schema"]
         shows = not place and (schema is None or schema.is_plain_text())
-        taken = False
-
-        async def take() -> Any:
-            nonlocal taken
-            taken = True
-            response = await self._request(model, request, shows=shows)
-            # members that the model left out are not sent to it later
-            return _responses.dump_python(response, mode="json", exclude_unset=True, warnings=False)
-
-        stored = await self._turn.step(name_step(f"{place}model#{self._answers[place] + 1}"), take)
-        self._answers[place] += 1  # a request that failed may be made again under its name
+        stored = await self.ask_model(
+            partial(self._answer, model, request), place=place, shows=shows
+        )
         answer: ModelResponse = _responses.validate_python(stored)
-        if shows and not taken:
-            self._output.skip_answer(read_text(answer))
+        if not answer.output:  # as the SDK reads a stream that is none
+            raise ModelBehaviorError("the answer is empty")
         return answer
 
-    async def _request(
-        self, model: Model, request: dict[str, Any], *, shows: bool
-    ) -> ModelResponse:
-        if shows:
-            self._output.begin_response()
-        async with limit_silence(self._agent.model_seconds) as note:
-            if self._agent.streaming:
-                words = self._output.write if shows else None
-                response = await stream_answer(model, request, words, note)
-            else:
-                response = await model.get_response(**request)
-        name, details = getattr(model, "model", None), response.usage.input_tokens_details
-        await self._turn.usage(
-            model=name if isinstance(name, str) else type(model).__name__,
-            input_tokens=response.usage.input_tokens,
-            output_tokens=response.usage.output_tokens,
-            cached_tokens=details.cached_tokens or 0,
-            cache_write_tokens=getattr(details, "cache_write_tokens", 0) or 0,
-        )
+    async def _answer(self, model: Model, request: dict[str, Any]) -> ModelAnswer:
+        if self._agent.streaming:
+            response = await stream_answer(model, request, self.hear)
+        else:
+            response = await model.get_response(**request)
         give_unique_ids([one for one in response.output if isinstance(one, CALLS)], "call_id")
-        if not response.output:  # as the SDK reads a stream that is none
-            raise ModelBehaviorError("the answer is empty")
-        if shows:
-            await self._output.end_answer(read_text(response))
-        return response
+        name, usage = getattr(model, "model", None), response.usage
+        return ModelAnswer(
+            # members that the model left out are not sent to it later
+            _responses.dump_python(response, mode="json", exclude_unset=True, warnings=False),
+            read_text(response),
+            name if isinstance(name, str) else type(model).__name__,
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.input_tokens_details.cached_tokens or 0,
+            getattr(usage.input_tokens_details, "cache_write_tokens", 0) or 0,
+        )
 
-    async def call_tool(
+    async def invoke(
         self,
         invoke: Callable[[ToolContext[Any], str], Awaitable[Any]],
         context: ToolContext[Any],
@@ -113,43 +102,50 @@ class Steps:
         *,
         is_agent: bool,
     ) -> Any:
-        """Call a tool in a step. An agent that is a tool takes steps of its own.
+        """Call a tool in a step. An agent that is a tool takes steps of its own; None = it waits for an approval.
 
         A replay reports the call again; the host records each event once.
         """
-        id_, place = context.tool_call_id, PLACE.get() or ""
-        number = self._calls.begin(id_)
-        again = f"#{number}" if number > 1 else ""
+        id_ = context.tool_call_id
         self._failed.discard(id_)
-        self._output.put(make_call(id_, context.tool_name, read_arguments(arguments), number))
-        if is_agent:
-            token = PLACE.set(f"{place}{id_}{again}/")
-            try:
-                result, failed = await invoke(context, arguments), id_ in self._failed
-            finally:
-                PLACE.reset(token)
-            if result is None:  # it waits for an approval
-                return None
-        else:
 
-            async def take() -> Any:
-                within = STEPS.set(None)
-                try:
-                    result = _make_storable(await invoke(context, arguments))
-                finally:
-                    STEPS.reset(within)
-                return [result, id_ in self._failed]
+        async def call() -> list[Any]:
+            # a tool is a step as a whole; an agent within has a place
+            calls = AGENT_CALLS.get()
+            place = f"{calls.key if calls else id_}/"
+            with _set(PLACE, place) if is_agent else _set(STEPS, None):
+                result = await invoke(context, arguments)
+            if is_agent and result is None:
+                raise _Waits
+            return [result if is_agent else _make_storable(result), id_ in self._failed]
 
-            # calls run side by side, so their ids name them; a model may repeat an id
-            name = name_step(f"{place}tool:{context.tool_name}:{id_}{again}")
-            result, failed = await self._turn.step(name, take)
-        shown = _make_storable(result)
-        self._output.put(make_result(id_, shown, error=failed, number=number))
+        try:
+            result, _ = await self.call_tool(
+                id_,
+                context.tool_name,
+                read_arguments(arguments),
+                call,
+                show=lambda found: _make_storable(found[0]),
+                fails=lambda found: found[1],
+                signals=(_Waits,),
+                is_durable=is_agent,
+            )
+        except _Waits:
+            return None
         return result
 
     def note_failure(self, context: ToolContext[Any]) -> None:
         """Note that the model is told of the error of a call."""
         self._failed.add(context.tool_call_id)
+
+
+@contextmanager
+def _set(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 def _make_storable(result: Any) -> Any:
@@ -163,3 +159,12 @@ def _make_storable(result: Any) -> Any:
     except (TypeError, ValueError):
         return str(result)
     return stored if stored == result and str(stored) == str(result) else str(result)
+
+
+def read_arguments(arguments: str) -> dict[str, Any]:
+    """Return the arguments of a call; those that are no object are its `input`."""
+    try:
+        found = json.loads(arguments)
+    except ValueError:
+        found = arguments
+    return found if isinstance(found, dict) else {"input": found}

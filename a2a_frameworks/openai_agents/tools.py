@@ -8,7 +8,6 @@ from agents import FunctionTool, RunContextWrapper, function_tool
 from agents.tool import default_tool_error_function
 from agents.tool_context import ToolContext
 
-from a2a_frameworks.openai_agents.steps import PLACE
 from a2a_frameworks.shared.agent_tools import AgentTool, ToolError, make_tools, mark
 
 __all__ = ["tools_for"]
@@ -21,7 +20,7 @@ def tools_for(*slugs: str) -> list[FunctionTool]:
 
 def _make_tool(tool: AgentTool) -> FunctionTool:
     async def call(context: ToolContext[Any], message: str) -> str:
-        return await tool.call(message, context.tool_call_id, PLACE.get() or "")
+        return await tool.call(message, context.tool_call_id)
 
     made = function_tool(
         call,

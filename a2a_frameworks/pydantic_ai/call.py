@@ -7,7 +7,13 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
-from pydantic_ai import AgentRunResult, BinaryContent, DeferredToolRequests, ModelResponse
+from pydantic_ai import (
+    AgentRunResult,
+    BinaryContent,
+    DeferredToolRequests,
+    ModelMessagesTypeAdapter,
+    ModelResponse,
+)
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.durable_exec import replay_scope
 from pydantic_ai.exceptions import (
@@ -25,24 +31,25 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
 )
 
-from a2a_frameworks.pydantic_ai.messages import TypedMessageStore, make_prompt
+from a2a_frameworks.pydantic_ai.messages import dump_messages, make_prompt
 from a2a_frameworks.pydantic_ai.output import ModelOutput
-from a2a_frameworks.pydantic_ai.question import make_question, read_results
+from a2a_frameworks.pydantic_ai.question import describe, read_results
 from a2a_frameworks.pydantic_ai.steps import StepBackend, TurnDurability
 from a2a_frameworks.shared.base import resolve
 from a2a_frameworks.shared.model_call import (
     ErrorRow,
-    ModelCall,
     ModelSilent,
     Words,
     count_artifacts,
 )
-from a2a_frameworks.shared.questions import FormQuestion
-from a2a_tasks.agents import Turn, data, file, text
+from a2a_frameworks.shared.questions import Field, ask_approval, ask_result
+from a2a_frameworks.shared.step_call import StepCall
+from a2a_tasks.agents import data, file, text
 from a2a_tasks.agents.emission import Chunk, Emission
 
 __all__ = ["PydanticAICall"]
 
+_requests = TypeAdapter(DeferredToolRequests)
 #: Errors of the framework and the words for clients, the most particular first.
 WORDS: tuple[ErrorRow, ...] = (
     ((ModelRateLimitError, ModelUnavailableError), Words.BUSY),
@@ -56,32 +63,32 @@ WORDS: tuple[ErrorRow, ...] = (
 )
 
 
-class PydanticAICall(ModelCall):
+class PydanticAICall(StepCall):
     """An agent of pydantic-ai at work for a turn."""
 
+    key = "pydantic_ai"
     _source: AbstractAgent[Any, Any]
+    _output: ModelOutput
+    _work: asyncio.Task[AgentRunResult[Any]]
 
-    def __init__(self, source: Any, turn: Turn, agent: Any) -> None:
-        super().__init__(source, turn, agent)
-        self._store = TypedMessageStore(turn)
-        self._output: ModelOutput
-        self._work: asyncio.Task[AgentRunResult[Any]]
-
-    def find_question(self) -> FormQuestion | None:
-        """Return the question about deferred tools that the task asked before."""
-        return make_question(self._store.requests) if self._store.requests else None
+    def make_field(self, asked: Mapping[str, Any]) -> Field:
+        """Return the field for the approval of a call, or for the result of a tool that the client runs."""
+        about = asked["id"], asked["tool"], asked["arguments"]
+        is_approval = asked["is_approval"]
+        return ask_approval(*about, may_change=True) if is_approval else ask_result(*about)
 
     async def prepare(self, answer: Mapping[str, Any] | None) -> Coroutine[Any, Any, Any]:
         """Return the run."""
         given: dict[str, Any] = {"user_prompt": None}
-        if answer is None or self._store.requests is None:
+        if answer is None or self._store.waiting is None:
             given["user_prompt"] = await make_prompt(self._turn)
         else:
-            given["deferred_tool_results"] = read_results(self._turn, self._store.requests, answer)
+            requests = _requests.validate_python(self._store.waiting["requests"])
+            given["deferred_tool_results"] = read_results(self._turn, requests, answer)
         self._output = ModelOutput(await count_artifacts(self._turn))
         backend = StepBackend(self._turn, self._output, self._agent.model_seconds)
         given |= {
-            "message_history": await self._store.read(),
+            "message_history": ModelMessagesTypeAdapter.validate_python(await self._store.read()),
             "conversation_id": self._turn.context_id,
             "deps": await resolve(self._agent.make_deps(self._turn)),
             "capabilities": [TurnDurability(backend, streams=self._agent.streaming)],
@@ -101,10 +108,11 @@ class PydanticAICall(ModelCall):
     async def conclude(self) -> list[Emission]:
         """Keep the messages of a run that is over; return its question, or its result unless it was said already."""
         result = self._work.result()
+        new = dump_messages(result.new_messages())
         if isinstance(result.output, DeferredToolRequests):
-            self._store.wait(result.new_messages(), result.output)
-            return [make_question(result.output).ask(self._turn)]
-        await self._store.append(result.new_messages())
+            requests = _requests.dump_python(result.output, mode="json")
+            return [self.wait(new, describe(result.output), requests=requests)]
+        await self._store.append(new)
         responses = [m for m in result.all_messages() if isinstance(m, ModelResponse)]
         last = responses[-1] if responses else None
         output = result.output

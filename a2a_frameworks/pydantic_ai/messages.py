@@ -5,70 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import TypeAdapter
-from pydantic_ai import (
-    BinaryContent,
-    DeferredToolRequests,
-    ModelMessage,
-    ModelMessagesTypeAdapter,
-    UserContent,
-)
+from pydantic_ai import BinaryContent, ModelMessage, ModelMessagesTypeAdapter, UserContent
 
-from a2a_frameworks.shared.message_store import FileContent, MessageStore, read_parts
+from a2a_frameworks.shared.message_store import FileContent, note_file, read_parts, shorten
 from a2a_tasks.agents import Turn
-from a2a_tasks.protocol.jsontext import write
 
-__all__ = ["TypedMessageStore", "make_prompt"]
-
-#: The key of the list in the conversation, and of the waiting messages in the memory of the task.
-KEY = "pydantic_ai"
-#: Most bytes of a message with files; a larger one is kept without them.
-MAX_BYTES_WITH_FILES = 512 * 1024
-_requests = TypeAdapter(DeferredToolRequests)
+__all__ = ["dump_messages", "make_prompt"]
 
 
-class TypedMessageStore:
-    """The messages of a conversation, and the calls that a task waits for."""
-
-    def __init__(self, turn: Turn) -> None:
-        self._store = MessageStore(turn, KEY)
-        waiting = self._store.waiting
-        #: The calls that the client was asked about.
-        self.requests: DeferredToolRequests | None = (
-            _requests.validate_python(waiting["requests"]) if waiting else None
-        )
-
-    async def read(self) -> list[ModelMessage]:
-        """Return the messages so far, oldest first."""
-        kept = await self._store.read()
-        found: list[ModelMessage] = ModelMessagesTypeAdapter.validate_python(kept)
-        return found
-
-    def wait(self, new: Sequence[ModelMessage], requests: DeferredToolRequests) -> None:
-        """Keep new messages with the task, which waits for the results of these calls."""
-        self._store.wait(_dump(new), requests=_requests.dump_python(requests, mode="json"))
-
-    async def append(self, new: Sequence[ModelMessage]) -> None:
-        """Append the messages of the task to the conversation. Raises AgentError if it is full."""
-        await self._store.append(_dump(new))
-
-
-def _dump(messages: Sequence[ModelMessage]) -> list[Any]:
+def dump_messages(messages: Sequence[ModelMessage]) -> list[Any]:
+    """Return messages as JSON, large ones without their files."""
     dumped: list[Any] = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
-    return [m if len(write(m)) <= MAX_BYTES_WITH_FILES else _drop_files(m) for m in dumped]
+    return shorten(dumped, _replace_file)
 
 
-def _drop_files(value: Any) -> Any:
-    """Return a message with a note in the place of each file."""
+def _replace_file(value: Any) -> Any:
     match value:
         case {"part_kind": "file", "content": content}:
-            return {"part_kind": "text", "content": _drop_files(content)}
+            return {"part_kind": "text", "content": _replace_file(content)}
         case {"kind": "binary", "media_type": media_type, "data": str(content)}:
-            return f"[A file of type {media_type} with {len(content) * 3 // 4} bytes was here.]"
-        case dict():
-            return {key: _drop_files(member) for key, member in value.items()}
-        case list():
-            return [_drop_files(member) for member in value]
+            return note_file(media_type, content)
     return value
 
 

@@ -15,7 +15,6 @@ from pydantic_ai import (
 )
 
 from a2a_frameworks.shared import output
-from a2a_tasks.agents.emission import file
 
 __all__ = ["ModelOutput"]
 
@@ -48,12 +47,6 @@ class ModelOutput(output.OutputQueue):
                 failed = result.outcome != "success"
                 id_, number = result.tool_call_id, self._calls.end(result.tool_call_id)
                 self.put(output.make_result(id_, content, error=failed, number=number))
-
-    async def end_response(self, response: ModelResponse) -> None:
-        """End an answer: the host has all of it, streamed or not, when this returns."""
-        files = [part.content for part in response.parts if isinstance(part, FilePart)]
-        parts = [file(one.data, one.identifier, one.media_type) for one in files]
-        await self.end_answer(response.text or "", parts)
 
     def skip_response(self, response: ModelResponse) -> None:
         """Count the artifacts of an answer that is in the log already."""

@@ -1,4 +1,4 @@
-"""Deferred tools of pydantic-ai as a question, and the answer as their results."""
+"""Deferred tools of pydantic-ai as JSON, and the answer as their results."""
 
 from __future__ import annotations
 
@@ -8,37 +8,17 @@ from typing import Any
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from pydantic_ai.messages import ToolCallPart
 
-from a2a_frameworks.shared.questions import (
-    MAX_TITLE_LENGTH,
-    Field,
-    FormQuestion,
-    ask_approval,
-    format_call,
-    read_decision,
-)
+from a2a_frameworks.shared.questions import read_decision
 from a2a_tasks.agents import Turn
 
-__all__ = ["make_question", "read_results"]
+__all__ = ["describe", "read_results"]
 
 
-def make_question(deferred: DeferredToolRequests) -> FormQuestion:
-    """Return the question about deferred calls of tools, each by its id."""
-    approvals, calls = deferred.approvals, deferred.calls
-    fields = [
-        ask_approval(call.tool_call_id, call.tool_name, call.args_as_dict(), may_change=True)
-        for call in approvals
-    ]
-    fields += [_ask_result(call) for call in calls]
-    return FormQuestion(
-        fields, {"calls": [_describe(call, deferred) for call in (*approvals, *calls)]}
-    )
-
-
-def _ask_result(call: ToolCallPart) -> Field:
-    called = format_call(call.tool_name, call.args_as_dict())
-    text = f"Please run {called} and answer with its result."
-    schema = {"title": f"Result of {call.tool_name}"[:MAX_TITLE_LENGTH]}
-    return Field(call.tool_call_id, text, schema)
+def describe(deferred: DeferredToolRequests) -> list[dict[str, Any]]:
+    """Return deferred calls of tools as JSON, first those that need an approval."""
+    approvals = [_describe(call, deferred) | {"is_approval": True} for call in deferred.approvals]
+    calls = [_describe(call, deferred) | {"is_approval": False} for call in deferred.calls]
+    return [*approvals, *calls]
 
 
 def _describe(call: ToolCallPart, deferred: DeferredToolRequests) -> dict[str, Any]:

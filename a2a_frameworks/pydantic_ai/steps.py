@@ -9,10 +9,12 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from pydantic_ai import (
     AgentStreamEvent,
+    FilePart,
     ModelResponse,
     RunContext,
     RunUsage,
@@ -37,8 +39,8 @@ from pydantic_ai.durable_exec import (
 from a2a_frameworks.pydantic_ai.output import ModelOutput
 from a2a_frameworks.pydantic_ai.tools import calls_agent
 from a2a_frameworks.shared.call_ids import give_unique_ids, name_step
-from a2a_frameworks.shared.model_call import limit_silence
-from a2a_tasks.agents import Turn
+from a2a_frameworks.shared.model_steps import ModelAnswer, ModelSteps
+from a2a_tasks.agents import Turn, file
 from a2a_tasks.agents.steps import MAX_NAME_LENGTH
 from a2a_tasks.agents.usage import OTHERS
 
@@ -87,12 +89,11 @@ class StepBackend(CallableOperationBackend[None]):
             model=None, event=None, capability=None, tool=None
         )
         super().__init__(namer=JournalOperationNamer("agent"), config=config)
-        self._turn, self._output, self._model_seconds = turn, output, model_seconds
+        self._turn, self._output = turn, output
+        self._steps = ModelSteps(turn, output, model_seconds)
         self._counts: Counter[str] = Counter()
         #: The part of the framework's usage in this attempt that the turn has already reported.
         self._counted = RunUsage()
-        #: Notes a sign of life of the model, while a request is under way.
-        self._note: Callable[[], None] | None = None
 
     async def execute(
         self,
@@ -116,7 +117,7 @@ class StepBackend(CallableOperationBackend[None]):
             nonlocal taken
             taken = True
             if requests:
-                return await self._request(body)
+                return (await self._steps.request(partial(_ask, body))).stored
             result = await body()
             for context in cache_key:
                 if isinstance(context, RunContext):
@@ -156,36 +157,33 @@ class StepBackend(CallableOperationBackend[None]):
         self._counts[name] += 1
         return f"{name}#{self._counts[name]}"
 
-    async def _request(self, body: Body) -> object:
-        """Ask the model in a step; its words are in the log before its answer is stored. Raises ModelSilent."""
-        self._output.begin_response()
-        try:
-            async with limit_silence(self._model_seconds) as self._note:
-                payload = await body()
-        finally:
-            self._note = None
-        response = JSON_CODEC.load(ModelResponse, payload)
-        calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
-        if give_unique_ids(calls, "tool_call_id"):
-            payload = JSON_CODEC.dump(ModelResponse, response)
-        await self._turn.usage(
-            model=response.model_name or "unknown",
-            input_tokens=response.usage.input_tokens,
-            output_tokens=response.usage.output_tokens,
-            cached_tokens=response.usage.cache_read_tokens,
-            cache_write_tokens=response.usage.cache_write_tokens,
-        )
-        await self._output.end_response(response)
-        return payload
-
     async def handle_events(
         self, context: RunContext[Any], events: AsyncIterable[AgentStreamEvent]
     ) -> None:
         """Pass on the words of the model and the calls of tools as they come."""
         async for event in events:
-            if self._note is not None:
-                self._note()
+            self._steps.hear()
             self._output.read_event(event)
+
+
+async def _ask(body: Body) -> ModelAnswer:
+    """Ask the model."""
+    payload = await body()
+    response = JSON_CODEC.load(ModelResponse, payload)
+    calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+    if give_unique_ids(calls, "tool_call_id"):
+        payload = JSON_CODEC.dump(ModelResponse, response)
+    files = [part.content for part in response.parts if isinstance(part, FilePart)]
+    return ModelAnswer(
+        payload,
+        response.text or "",
+        response.model_name or "unknown",
+        response.usage.input_tokens,
+        response.usage.output_tokens,
+        response.usage.cache_read_tokens,
+        response.usage.cache_write_tokens,
+        [file(one.data, one.identifier, one.media_type) for one in files],
+    )
 
 
 def find_unfit(agent: AbstractAgent[Any, Any]) -> str:

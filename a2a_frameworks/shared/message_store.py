@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import UNSET
 
-__all__ = ["FileContent", "MessageStore", "append_items", "read_parts"]
+__all__ = ["FileContent", "MessageStore", "note_file", "read_parts", "replace_files", "shorten"]
+
+#: Most bytes of a message with files; a larger one is kept without them.
+MAX_BYTES_WITH_FILES = 512 * 1024
 
 
 class FileContent(NamedTuple):
@@ -48,19 +51,39 @@ class MessageStore:
         self._turn.memory[self._key] = {"messages": [*self._own, *new], **about}
 
     async def append(self, new: Sequence[Any]) -> None:
-        """Append the messages of the task to the conversation. Raises AgentError if it is full."""
-        await append_items(self._turn, self._key, [*self._own, *new])
+        """Append the messages of the task, which waits no more, to the conversation. Raises AgentError if it is full."""
+        try:
+            await self._turn.conversation.append(self._key, *self._own, *new)
+        except ValueError as fault:
+            raise AgentError(
+                "This conversation has become too long. Please begin a new one."
+            ) from fault
+        self._turn.memory.pop(self._key, None)
 
 
-async def append_items(turn: Turn, key: str, items: Sequence[Any]) -> None:
-    """Append the items of a task, which waits no more, to the conversation. Raises AgentError if it is full."""
-    try:
-        await turn.conversation.append(key, *items)
-    except ValueError as fault:
-        raise AgentError(
-            "This conversation has become too long. Please begin a new one."
-        ) from fault
-    turn.memory.pop(key, None)
+def shorten(messages: Sequence[Any], replace: Callable[[Any], Any]) -> list[Any]:
+    """Return messages, large ones without their files (`replace_files`)."""
+    return [
+        one if len(write(one)) <= MAX_BYTES_WITH_FILES else replace_files(one, replace)
+        for one in messages
+    ]
+
+
+def replace_files(value: Any, replace: Callable[[Any], Any]) -> Any:
+    """Return a value with a note in the place of each file; `replace` returns it, or a value that is no file as it is."""
+    if (note := replace(value)) is not value:
+        return note
+    if isinstance(value, dict):
+        return {key: replace_files(member, replace) for key, member in value.items()}
+    if isinstance(value, list):
+        return [replace_files(member, replace) for member in value]
+    return value
+
+
+def note_file(media_type: object, content: str) -> str:
+    """Return the note about a file, whose content is in base64."""
+    size = len(content) * 3 // 4 - content[-2:].count("=")
+    return f"[A file of type {media_type} with {size} bytes was here.]"
 
 
 async def read_parts(turn: Turn) -> list[str | FileContent]:

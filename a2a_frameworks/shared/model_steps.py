@@ -7,17 +7,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from a2a_frameworks.shared.agent_tools import CALLS, ToolCalls
 from a2a_frameworks.shared.call_ids import name_step
 from a2a_frameworks.shared.model_call import limit_silence
 from a2a_frameworks.shared.output import CallNumbers, OutputQueue, make_call, make_result
-from a2a_tasks.agents import Turn
+from a2a_tasks.agents import Part, Turn
 
 __all__ = ["ModelAnswer", "ModelSteps", "ToolFailed"]
+
+
+class _Request(NamedTuple):
+    """A request to a model that is under way."""
+
+    note: Callable[[], None]
+    shows: bool
+
+
+#: The request that is under way here. Agents within an agent may ask side by side.
+REQUEST: ContextVar[_Request | None] = ContextVar("request", default=None)
 
 
 class ToolFailed(Exception):
@@ -36,6 +49,7 @@ class ModelAnswer:
     output_tokens: int = 0
     cached_tokens: int = 0
     cache_write_tokens: int = 0
+    files: Sequence[Part] = ()
 
 
 class ModelSteps:
@@ -58,38 +72,46 @@ class ModelSteps:
         self._agent_calls = ToolCalls(turn, output)
         #: Agents that work side by side speak one after the other.
         self._turn_to_speak = asyncio.Lock()
-        #: Notes a sign of life of the model, while a request is under way.
-        self._note: Callable[[], None] | None = None
 
     def hear(self, text: str = "") -> None:
         """Take a sign of life of the model, with a piece of its answer if there is one."""
-        if self._note is not None:
-            self._note()
-        if text:
+        request = REQUEST.get()
+        if request is not None:
+            request.note()
+        if text and (request is None or request.shows):
             self.output.write(text)
 
     async def ask_model(
-        self, request: Callable[[], Awaitable[ModelAnswer]], *, place: str = ""
+        self,
+        request: Callable[[], Awaitable[ModelAnswer]],
+        *,
+        place: str = "",
+        shows: bool = True,
     ) -> Any:
         """Ask a model in a step; its words are in the log before its answer is stored. Raises ModelSilent.
 
-        `place` names the agent that asks, if a run has several.
+        `place` names the agent that asks, if a run has several. `shows`: the answer is for the client.
         """
         taken = False
 
         async def take() -> Any:
             nonlocal taken
             taken = True
-            answer = await self._request(request)
+            answer = await self.request(request, shows=shows)
             return {"text": answer.text, "answer": answer.stored}
 
-        async with self._turn_to_speak:
+        async with self._turn_to_speak if shows else nullcontext():
             name = name_step(f"{place}model#{self._answers[place] + 1}")
             stored = await self._take(name, take)
             self._answers[place] += 1  # a request that failed may be made again under its name
-            if not taken and name not in self._known:  # the artifacts of earlier turns are counted
+            # the artifacts of earlier turns are counted
+            if shows and not taken and name not in self._known:
                 self.output.skip_answer(stored["text"])
         return stored["answer"]
+
+    def find_place(self) -> str:
+        """Return what comes before the names of calls here, if agents within an agent call tools; by default nothing."""
+        return ""
 
     async def _take(
         self, name: str, take: Callable[[], Awaitable[Any]], *, is_durable: bool = False
@@ -101,13 +123,18 @@ class ModelSteps:
         self.taken[name] = result
         return result
 
-    async def _request(self, request: Callable[[], Awaitable[ModelAnswer]]) -> ModelAnswer:
-        self.output.begin_response()
-        try:
-            async with limit_silence(self._model_seconds) as self._note:
+    async def request(
+        self, request: Callable[[], Awaitable[ModelAnswer]], *, shows: bool = True
+    ) -> ModelAnswer:
+        """Ask a model, and report its usage. The host has the words when this returns. Raises ModelSilent."""
+        if shows:
+            self.output.begin_response()
+        async with limit_silence(self._model_seconds) as note:
+            token = REQUEST.set(_Request(note, shows))
+            try:
                 answer = await request()
-        finally:
-            self._note = None
+            finally:
+                REQUEST.reset(token)
         await self._turn.usage(
             model=answer.model,
             input_tokens=answer.input_tokens,
@@ -115,7 +142,8 @@ class ModelSteps:
             cached_tokens=answer.cached_tokens,
             cache_write_tokens=answer.cache_write_tokens,
         )
-        await self.output.end_answer(answer.text)
+        if shows:
+            await self.output.end_answer(answer.text, answer.files)
         return answer
 
     async def call_tool(
@@ -134,7 +162,7 @@ class ModelSteps:
         `fails` whether it is an error. Raises the tool's exception, or ToolFailed in later attempts. `signals` are no errors: they are not stored.
         A call of an agent `is_durable` by itself, and no step.
         """
-        number = self._call_numbers.begin(id_)
+        number, place = self._call_numbers.begin(id_), self.find_place()
         self.output.put(make_call(id_, name, arguments, number))
         fault: Exception | None = None
 
@@ -150,10 +178,9 @@ class ModelSteps:
 
         # calls run side by side, so their ids name them; a model may repeat an id
         again = f"#{number}" if number > 1 else ""
-        CALLS.set(replace(self._agent_calls, id=id_, key=f"{id_}{again}"))
-        stored = await self._take(
-            name_step(f"tool:{name}:{id_}{again}"), take, is_durable=is_durable
-        )
+        CALLS.set(replace(self._agent_calls, id=id_, key=f"{place}{id_}{again}"))
+        step = name_step(f"{place}tool:{name}:{id_}{again}")
+        stored = await self._take(step, take, is_durable=is_durable)
         if "error" in stored:
             self.output.put(make_result(id_, stored["error"], error=True, number=number))
             raise fault or ToolFailed(stored["error"])

@@ -18,6 +18,7 @@ __all__ = [
     "Field",
     "FormQuestion",
     "ask_approval",
+    "ask_result",
     "ask_value",
     "format_call",
     "read_decision",
@@ -81,6 +82,12 @@ def ask_approval(
         "additionalProperties": False,
     }
     return Field(id_, f"May I call {format_call(tool, arguments)}?", schema)
+
+
+def ask_result(id_: str, tool: str, arguments: Mapping[str, Any]) -> Field:
+    """Return the field for the result of a call that the client makes itself."""
+    text = f"Please run {format_call(tool, arguments)} and answer with its result."
+    return Field(id_, text, {"title": f"Result of {tool}"[:MAX_TITLE_LENGTH]})
 
 
 def ask_value(id_: str, value: Any, schema: Mapping[str, Any] | None = None) -> Field:

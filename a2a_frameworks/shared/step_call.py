@@ -19,7 +19,7 @@ from a2a_tasks.agents.emission import Chunk, Emission
 __all__ = ["StepCall"]
 
 #: The members of a call that programs are told.
-MEMBERS = ("id", "tool", "arguments")
+MEMBERS = ("id", "tool", "arguments", "metadata")
 
 
 class StepCall(ModelCall):
@@ -37,7 +37,11 @@ class StepCall(ModelCall):
     async def begin_steps(self) -> None:
         """Make the queue of emissions and the steps."""
         self._output = OutputQueue(await count_artifacts(self._turn))
-        self._steps = ModelSteps(self._turn, self._output, self._agent.model_seconds)
+        self._steps = self.make_steps()
+
+    def make_steps(self) -> ModelSteps:
+        """Return the steps of the run."""
+        return ModelSteps(self._turn, self._output, self._agent.model_seconds)
 
     @property
     def asked(self) -> list[dict[str, Any]]:
@@ -53,7 +57,9 @@ class StepCall(ModelCall):
         return ask_approval(asked["id"], asked["tool"], asked["arguments"])
 
     def _make_question(self, asked: Sequence[Mapping[str, Any]]) -> FormQuestion:
-        calls = [{name: one[name] for name in MEMBERS} for one in asked if "tool" in one]
+        calls = [
+            {name: one[name] for name in MEMBERS if name in one} for one in asked if "tool" in one
+        ]
         others = [{"id": one["id"], "value": one["value"]} for one in asked if "tool" not in one]
         about = {"calls": calls, "interrupts": others}
         fields = [self.make_field(one) for one in asked]
@@ -71,9 +77,15 @@ class StepCall(ModelCall):
         self, new: Sequence[Any], asked: Sequence[dict[str, Any]], **kept: Any
     ) -> list[Emission]:
         """Keep new messages with the task, which waits; return the calls and the question."""
+        told = [
+            make_call(one["id"], one["tool"], one["arguments"]) for one in asked if "tool" in one
+        ]
+        return [*told, self.wait(new, asked, **kept)]
+
+    def wait(self, new: Sequence[Any], asked: Sequence[dict[str, Any]], **kept: Any) -> Emission:
+        """Keep new messages with the task, which waits; return the question."""
         self._store.wait(new, asked=asked, **kept)
-        told = [make_call(*(one[name] for name in MEMBERS)) for one in asked if "tool" in one]
-        return [*told, self._make_question(asked).ask(self._turn)]
+        return self._make_question(asked).ask(self._turn)
 
     def make_result(self, output: Any) -> list[Emission]:
         """Return the artifact of a structured result; none for others, which are texts that were said."""

@@ -107,7 +107,7 @@ def _make_ids_unique(events: list[Any]) -> None:
         use["toolUseId"] = id_
 
 
-def read_usage(usage: dict[str, int]) -> dict[str, int]:
+def read_usage(usage: dict[str, int]) -> dict[str, Any]:
     """Return the figures of a request. Anthropic and Bedrock count the tokens of a cache beside the input, as the total shows."""
     given, said = usage.get("inputTokens", 0), usage.get("outputTokens", 0)
     read, written = usage.get("cacheReadInputTokens", 0), usage.get("cacheWriteInputTokens", 0)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from google.protobuf.message import Message
 from grpclib.const import Status
 
-__all__ = ["GrpcCall", "CallEnded", "Handler", "Metadata"]
+__all__ = ["GrpcCall", "CallEnded", "Details", "Handler", "Metadata"]
 
 #: Keys and values; values of keys that end with `-bin` are bytes, others ASCII.
 Metadata = Sequence[tuple[str, str | bytes]]
+#: The details of a google.rpc.Status in the trailing metadata; None = there is none.
+Details = Sequence[Message] | None
 
 
 class CallEnded(Exception):
@@ -49,8 +52,14 @@ class GrpcCall(Protocol):
         """
         ...
 
-    def end(self, status: Status = Status.OK, message: str = "", metadata: Metadata = ()) -> None:
-        """End the call with a status and the trailing metadata. Only the first call of `end` counts."""
+    def end(
+        self,
+        status: Status = Status.OK,
+        message: str = "",
+        metadata: Metadata = (),
+        details: Details = None,
+    ) -> None:
+        """End the call with a status, the trailing metadata, and details. Only the first call of `end` counts."""
         ...
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf.any_pb2 import Any as Packed
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
-from google.rpc import status_pb2
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from grpclib.const import Status
 
@@ -24,7 +22,6 @@ from a2a_tasks.protocol.errors import A2AError, InvalidParams, TaskEnded
 
 __all__ = ["GrpcRefusal", "refusal"]
 
-DETAILS = "grpc-status-details-bin"
 #: Limits within the 8 KiB of metadata that clients accept: bytes of wrong fields, and characters of a text and of a
 #: name, which may come from the client.
 MAX_BYTES, MAX_TEXT, MAX_NAME = 3072, 256, 1024
@@ -37,6 +34,7 @@ class GrpcRefusal:
     code: Status
     message: str
     trailers: Metadata
+    details: Sequence[Message]
 
 
 def _code(fault: A2AError, dialect: str) -> Status:
@@ -82,21 +80,10 @@ def _details(fault: A2AError, headers: Mapping[str, str]) -> list[Message]:
     return found
 
 
-def _pack(detail: Message) -> Packed:
-    packed = Packed()
-    packed.Pack(detail)
-    return packed
-
-
 def refusal(fault: A2AError, dialect: str, agent: Agent | None = None) -> GrpcRefusal:
     """Return the error in a dialect's form; HTTP's headers (challenges, Retry-After) become trailers."""
     if dialect == "v03" and isinstance(fault, TaskEnded):
         fault = InvalidParams(fault.message)  # the error of 0.3 for a message to an ended task
     code, message = _code(fault, dialect), _clip(_message(fault, dialect))
     headers = [(name.decode(), value.decode()) for name, value in headers_of(fault, agent)]
-    status = status_pb2.Status(
-        code=code.value,
-        message=message,
-        details=[_pack(detail) for detail in _details(fault, dict(headers))],
-    )
-    return GrpcRefusal(code, message, (*headers, (DETAILS, status.SerializeToString())))
+    return GrpcRefusal(code, message, headers, _details(fault, dict(headers)))

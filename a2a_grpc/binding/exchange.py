@@ -141,7 +141,8 @@ class Exchange:
         """End the call with an error."""
         self.observed.note_fault(fault)
         refused = refusal(fault, self.dialect, self.agent)
-        self.call.end(refused.code, refused.message, (*self.trailers, *refused.trailers))
+        trailers = (*self.trailers, *refused.trailers)
+        self.call.end(refused.code, refused.message, trailers, refused.details)
 
 
 def _make_metadata(visit: RequestContext) -> Sequence[tuple[str, str]]:

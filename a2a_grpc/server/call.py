@@ -18,7 +18,7 @@ from grpclib.server import Stream
 from h2.errors import ErrorCodes
 from h2.exceptions import StreamClosedError
 
-from a2a_grpc.binding.call import CallEnded, Handler, Metadata
+from a2a_grpc.binding.call import CallEnded, Details, Handler, Metadata
 from a2a_grpc.server.inbox import Inbox
 from a2a_tasks.bindings.unread import PIECE, count_unread, is_too_slow, patience
 from a2a_tasks.conf import conf
@@ -31,8 +31,6 @@ LAST_WORD_SECONDS = 0.5
 STOPS = Status.UNAVAILABLE, "This process stops"
 #: A message begins with a flag and its length.
 PREFIX = 5
-#: The metadata key with the details of a status.
-DETAILS = "grpc-status-details-bin"
 
 
 class Calls:
@@ -110,7 +108,7 @@ class OpenCall:
         self._bytes = stream._stream  # noqa: SLF001
         self._inbox = cast("Inbox", self._bytes.buffer)
         self._first: Metadata | None = None
-        self._last: tuple[Status, str, Metadata] | None = None
+        self._last: tuple[Status, str, Metadata, Details] | None = None
         self._begun = False
 
     @property
@@ -233,17 +231,22 @@ class OpenCall:
         self.end(Status.CANCELLED)
         self._stream._cancel_done = True  # noqa: SLF001 - grpclib would send a status
 
-    def end(self, status: Status = Status.OK, message: str = "", metadata: Metadata = ()) -> None:
+    def end(
+        self,
+        status: Status = Status.OK,
+        message: str = "",
+        metadata: Metadata = (),
+        details: Details = None,
+    ) -> None:
         """Set the final status; only the first call counts. The client gets it when the handler returns."""
         if self._last is None:
-            self._last = (status, message, metadata)
+            self._last = (status, message, metadata, details)
 
     async def close(self) -> None:
         """Send the final status to the client."""
         if self._stream._cancel_done:  # noqa: SLF001 - see _cut_off
             return
-        status, message, metadata = self._last or (Status.OK, "", ())
-        details = next((value for key, value in metadata if key == DETAILS), None)
+        status, message, metadata, details = self._last or (Status.OK, "", (), None)
         with contextlib.suppress(CallEnded):
             async with self._write_in_time():
                 if self._first is not None:

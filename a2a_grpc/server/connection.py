@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from grpclib.config import Configuration
 from grpclib.const import Handler as GrpcHandler
 from grpclib.const import Status
-from grpclib.encoding.base import CodecBase, StatusDetailsCodecBase
+from grpclib.encoding.proto import ProtoCodec, ProtoStatusDetailsCodec
 from grpclib.events import _DispatchServerEvents
 from grpclib.metadata import decode_metadata, decode_timeout
 from grpclib.protocol import AbstractHandler, H2Protocol, Stream
@@ -27,10 +27,11 @@ from h2.exceptions import ProtocolError
 from a2a_grpc.binding.call import GrpcCall, Handler
 from a2a_grpc.server.frames import FrameCutter, is_void
 from a2a_grpc.server.inbox import Inbox
-from a2a_grpc.server.pace import Pace
 from a2a_grpc.server.places import Place
+from a2a_tasks.access.token_buckets import LocalBuckets
 from a2a_tasks.bindings.byte_quota import ByteQuota
 from a2a_tasks.conf import conf
+from a2a_tasks.rates import read_rate
 
 if TYPE_CHECKING:
     from a2a_grpc.server import Server
@@ -45,11 +46,11 @@ METADATA_BYTES, MAX_METADATA_BYTES = 32 * 1024, 1024 * 1024
 GOODBYE_SECONDS = 1.0
 #: Frames, and seconds, that a connection may take before others have their turn: uvloop gives 8 MB of one at once.
 FRAMES_OF_TURN, SECONDS_OF_TURN = 50, 0.002
-#: Calls that a client may reset at once, and in a second (CVE-2023-44487): each costs the server more than the client.
-RESETS, RESETS_A_SECOND = 1000, 33
-#: Frames without content that a client may send at once, and in a second. Clients of gRPC ping after data that they get
-#: (to measure the bandwidth); such frames do not count.
-VOIDS, VOIDS_A_SECOND = 1000, 100
+#: Calls that a client may reset (CVE-2023-44487): each costs the server more than the client.
+RESETS = "33/s burst 1000"
+#: Frames without content that a client may send. Clients of gRPC ping after data that they get (to measure the
+#: bandwidth); such frames do not count.
+VOIDS = "100/s burst 1000"
 #: The paths that are given to calls with unusable metadata.
 TOO_MUCH, UNREADABLE = "too much metadata", "unreadable metadata"
 
@@ -96,8 +97,7 @@ class Protocol(H2Protocol):
         self._next_ping: asyncio.TimerHandle | None = None
         #: Received bytes that are not handled yet; True if a turn for them is planned.
         self._frames, self._has_turn = FrameCutter(), False
-        self._resets = Pace(RESETS, RESETS_A_SECOND)
-        self._voids, self._sent_before = Pace(VOIDS, VOIDS_A_SECOND), 0
+        self._paces, self._sent_before = LocalBuckets(self._loop.time), 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
@@ -177,7 +177,13 @@ class Protocol(H2Protocol):
     def _count_void(self) -> None:
         """Count a frame without content; the first one after data that were sent to the client is free."""
         sent, self._sent_before = self._sent_before, self.connection.data_sent
-        if sent == self._sent_before and not self._voids.take(self._loop.time()):
+        if sent == self._sent_before:
+            self._check_pace(VOIDS)
+
+    def _check_pace(self, rate: str) -> None:
+        """Count what a client may do at this rate; close the connection of one that exceeds it."""
+        allowed = read_rate(rate)
+        if allowed is not None and self._paces.take({rate: allowed}):
             self._say_goodbye(ErrorCodes.ENHANCE_YOUR_CALM)
 
     def pause_writing(self) -> None:
@@ -231,8 +237,7 @@ class Protocol(H2Protocol):
 
     def _take_reset(self, event: StreamReset) -> None:
         """End a call that its client has reset, and the connection of a client that does so too often."""
-        if not self._resets.take(self._loop.time()):
-            self._say_goodbye(ErrorCodes.ENHANCE_YOUR_CALM)
+        self._check_pace(RESETS)
         self.processor.process_stream_reset(event)
 
     def _take_answer(self, _: PingAckReceived) -> None:
@@ -298,8 +303,8 @@ class CallsOfConnection(AbstractHandler):
                 self._served,
                 stream,
                 acceptable,
-                RawCodec(),
-                RawDetails(),
+                ProtoCodec(),  # only for its name: calls read and write bytes
+                ProtoStatusDetailsCodec(),
                 _DispatchServerEvents(),
                 lambda: None,
             )
@@ -351,29 +356,3 @@ def _make_acceptable(headers: Headers) -> tuple[Headers, float | None]:
 def _refuse(headers: Headers, reason: str) -> Headers:
     kept = {name: value for name, value in headers if name in {":method", "content-type", "te"}}
     return [*({":method": "", **kept, ":path": reason}).items()]
-
-
-class RawCodec(CodecBase):
-    """A codec for messages that rpcs encode and decode themselves: bytes."""
-
-    __content_subtype__ = "proto"
-
-    def encode(self, message: object, message_type: object) -> bytes:
-        """Raise: calls write bytes."""
-        raise NotImplementedError
-
-    def decode(self, data: bytes, message_type: object) -> bytes:
-        """Raise: calls read bytes."""
-        raise NotImplementedError
-
-
-class RawDetails(StatusDetailsCodecBase):
-    """A codec for the details of a status, which the rpcs encode themselves."""
-
-    def encode(self, status: object, message: str | None, details: bytes) -> bytes:
-        """Return the details, which are encoded already."""
-        return details
-
-    def decode(self, status: object, message: str | None, data: bytes) -> object:
-        """Raise: no server reads details."""
-        raise NotImplementedError

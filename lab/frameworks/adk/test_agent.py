@@ -94,7 +94,7 @@ async def test_the_client_gives_the_result_of_a_long_running_tool(model: ModelSe
         (call,) = about.data["calls"]
         done = await talk.say(data({call["id"]: {"status": "here"}}))
     assert asked.state.word == "input-required"
-    assert question.text == 'Please answer with the result of order(what="tea").'
+    assert question.text == 'Please run order(what="tea") and answer with its result.'
     assert done.text == 'got {"status": "here"}'
 
 

@@ -161,7 +161,7 @@ async def test_runs_outside_of_turns_stay_as_they_are() -> None:
 
 async def test_a_session_reads_stored_and_new_items_and_writes_at_the_end() -> None:
     conversation = Conversation(items={"openai_agents": [{"n": 1}, {"n": 2}]})
-    session = ConversationSession(make_turn("hi", conversation=conversation))
+    session = ConversationSession(make_turn("hi", conversation=conversation), "openai_agents")
     await session.add_items([{"n": 3}])
     assert await session.get_items() == [{"n": 1}, {"n": 2}, {"n": 3}]
     assert await session.get_items(2) == [{"n": 2}, {"n": 3}]

@@ -63,7 +63,7 @@ class TestOutput:
         output = ModelOutput(0)
         host = asyncio.create_task(taken(output))
         words(output, *["x"] * 500)
-        await output.end_response(answer("x" * 500))
+        await output.end_answer("x" * 500)
         output.finish()
         said = await host
         assert [len(shown_text(chunk.parts)) for chunk in said] == [1, 499]
@@ -72,7 +72,7 @@ class TestOutput:
     async def test_an_answer_has_ended_when_the_host_has_all_of_it(self) -> None:
         output = ModelOutput(0)
         words(output, "a", "b")
-        ending = asyncio.create_task(output.end_response(answer("ab")))
+        ending = asyncio.create_task(output.end_answer("ab"))
         await output.next()
         output.confirm()
         await output.next()
@@ -85,7 +85,7 @@ class TestOutput:
         host = asyncio.create_task(taken(output))
         output.skip_response(answer("stored"))
         words(output, "new")
-        await output.end_response(answer("new"))
+        await output.end_answer("new")
         output.finish()
         assert [chunk.artifact_id for chunk in await host] == ["answer-4"]
 
@@ -93,7 +93,7 @@ class TestOutput:
         output = ModelOutput(0)
         host = asyncio.create_task(taken(output))
         words(output, "half")
-        await output.end_response(answer("whole"))
+        await output.end_answer("whole")
         output.finish()
         said = [(shown_text(chunk.parts), chunk.append) for chunk in await host]
         assert said == [("half", False), ("whole", False)]
