@@ -66,7 +66,7 @@ def hook(request: HttpRequest, name: str) -> HttpResponse:
     after = request.GET.get("after", "")
     # Python would refuse a number of too many digits.
     number = int(after) if after.isdecimal() and len(after) < 19 else 0  # noqa: PLR2004
-    return JsonResponse({"deliveries": _read_kept(name, number)})
+    return JsonResponse({"deliveries": _read_stored(name, number)})
 
 
 def _there() -> None:
@@ -99,7 +99,7 @@ def _keep(name: str, request: HttpRequest) -> None:
     cache.set(f"{inbox}:{number % PLACES}", delivery, GOOD_FOR)
 
 
-def _read_kept(name: str, after: int) -> list[dict[str, Any]]:
+def _read_stored(name: str, after: int) -> list[dict[str, Any]]:
     inbox = _inbox(name)
     found = _cache().get_many([f"{inbox}:{place}" for place in range(PLACES)]).values()
     ours = (each for each in found if each["hook"] == name and each["number"] > after)

@@ -16,7 +16,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import A2AError, InvalidParams
 from a2a_tasks.protocol.forms import FORM, find_form, type_of
 from a2a_tasks.protocol.jsontext import read, write
-from a2a_tasks.protocol.lifecycle import INTERRUPTED, EventKind, Recorded, read_status_body
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, EventKind, LogEvent, read_status_body
 from a2a_tasks.protocol.media_types import media_type_of
 from a2a_tasks.protocol.values import (
     UNSET,
@@ -83,7 +83,7 @@ def _has_form(part: Part) -> bool:
 
 def show_parts(parts: Iterable[Part]) -> str:
     """Return the text of parts: texts that follow each other are one text, all else stands apart."""
-    return _Told().add(parts)
+    return _ArtifactText().add(parts)
 
 
 def _show_part(part: Part) -> str:
@@ -131,7 +131,7 @@ def _show_value(value: Any) -> str:
 
 
 @dataclass(slots=True)
-class _Told:
+class _ArtifactText:
     """An artifact as far as it was told."""
 
     #: The text that was told before the last beginning, and the characters of it that were repeated since.
@@ -183,13 +183,13 @@ class Telling:
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, _Told] = {}
+        self._told: dict[str, _ArtifactText] = {}
         #: The artifact told last; None = something else.
         self._last: str | None = None
         #: True once something was told.
         self.begun = False
 
-    def tell(self, event: Recorded) -> str:
+    def tell(self, event: LogEvent) -> str:
         """Return the further text that an event brings; often none."""
         if event.kind is EventKind.ARTIFACT:
             return self._tell_artifact(_update(event.body))
@@ -210,7 +210,7 @@ class Telling:
 
     def _tell_artifact(self, update: ArtifactUpdate) -> str:
         key = update.artifact.artifact_id
-        told = self._told.setdefault(key, _Told())
+        told = self._told.setdefault(key, _ArtifactText())
         if not update.append:
             told.begin_again()
         text, differs = told.tell(told.add(update.artifact.parts))

@@ -10,7 +10,7 @@ from a2a_tasks.protocol.lifecycle import (
     INTERRUPTED,
     TERMINAL,
     EventKind,
-    Recorded,
+    LogEvent,
     read_status_body,
 )
 from a2a_tasks.protocol.values import Task, TaskState, TaskStatus
@@ -65,7 +65,7 @@ class TurnText:
             self._pieces.append(text)
             yield text
 
-    def _tell(self, event: Recorded) -> str:
+    def _tell(self, event: LogEvent) -> str:
         if self.status is not None:
             return ""
         if self._stream.link is not None:

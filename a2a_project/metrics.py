@@ -43,7 +43,7 @@ PATIENCE = 5.0
 UNAVAILABLE = b'{"status":"unavailable"}'
 
 
-class Found(NamedTuple, Generic[T]):
+class ReadResult(NamedTuple, Generic[T]):
     """The answer of a read that ended in time."""
 
     found: T
@@ -102,20 +102,20 @@ async def _text(seconds: float) -> bytes:
     )
     standing = CollectorRegistry()
     about = say_database(answered=answered is not None, read=read is not None)
-    standing.register(_Standing([*about, *(read.found if read else ())]))
+    standing.register(_DatabaseGauges([*about, *(read.found if read else ())]))
     return generate_latest() + generate_latest(standing)
 
 
-async def _in_time(read: Awaitable[T], seconds: float) -> Found[T] | None:
+async def _in_time(read: Awaitable[T], seconds: float) -> ReadResult[T] | None:
     """Return what is read, or None if the database is away or takes longer."""
     try:
         async with asyncio.timeout(seconds):
-            return Found(await read)
+            return ReadResult(await read)
     except (Overloaded, TimeoutError):
         return None
 
 
-class _Standing(Collector):
+class _DatabaseGauges(Collector):
     """The gauges from the tables."""
 
     def __init__(self, found: list[Metric]) -> None:

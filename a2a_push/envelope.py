@@ -17,12 +17,12 @@ from typing import Any
 import msgspec
 
 from a2a_push import bearer, signing
-from a2a_push.keyring import Ring, audience_of, origin
+from a2a_push.keyring import KeyRing, audience_of, origin
 from a2a_push.selection import SENT_EVENTS, join
 from a2a_tasks.protocol.dialects import DIALECTS, Subject
 from a2a_tasks.protocol.dialects.v01 import V01
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent, fold
 from a2a_tasks.protocol.values import UNSET, PushConfig, Raw, Role, Task, replace
 
 __all__ = [
@@ -100,14 +100,14 @@ def webhook_id(config: int, task: int, task_id: str, number: int) -> str:
     return "msg_" + base64.b32encode(digest[:20]).decode().lower()
 
 
-def notification(id_: str, dialect: str, events: Sequence[Recorded], task: Task) -> Notification:
+def notification(id_: str, dialect: str, events: Sequence[LogEvent], task: Task) -> Notification:
     """Build the notification of events in a dialect: one event, or consecutive pieces of one artifact.
 
     `task` is their task in its present state; dialects whose webhooks get Tasks use it with the event's status.
     """
     event = join(events)
     if dialect not in SENT_EVENTS:
-        body = _whole(dialect, event, task)
+        body = _write_task(dialect, event, task)
     else:  # the item of a stream (StreamResponse, A2A 1.0 §4.3.3)
         spoken = DIALECTS[
             dialect
@@ -155,7 +155,7 @@ def _with_metadata(old: Raw, more: dict[str, Any]) -> Raw:
     return Raw(msgspec.json.encode({**members, **more}))
 
 
-def _whole(dialect: str, event: Recorded, task: Task) -> bytes:
+def _write_task(dialect: str, event: LogEvent, task: Task) -> bytes:
     """Return the Task; in 0.1 an object with both forms that its texts describe."""
     standing = fold(replace(task, history=UNSET), [event])
     if dialect == V01.code:
@@ -174,7 +174,7 @@ def _summary(task: Task) -> dict[str, object]:
 def prepare(
     notification: Notification,
     config: PushConfig,
-    keys: Ring,
+    keys: KeyRing,
     *,
     tenant: str,
     issuer: str,
@@ -204,7 +204,7 @@ def prepare(
 def _authorization(
     config: PushConfig,
     notification: Notification,
-    keys: Ring,
+    keys: KeyRing,
     of: Mapping[str, str],
     *,
     issuer: str,

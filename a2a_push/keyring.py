@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from a2a_push.bearer import TokenKey
 from a2a_push.signing import KeyPair, PublicKey, Secret, Signer, read_secret
 
-__all__ = ["Audience", "Ring", "audience_of", "origin"]
+__all__ = ["Audience", "KeyRing", "audience_of", "origin"]
 
 #: Separate keys from all other keys derived from the same secret (RFC 5869 §3.2).
 MASTER, SYMMETRIC, ASYMMETRIC, TOKEN = (
@@ -55,7 +55,7 @@ def audience_of(tenant: str, url: str, config_id: str = "", task_id: str = "") -
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Ring:
+class KeyRing:
     """The active master secrets, newest first. All of them sign; the newest also signs tokens."""
 
     masters: tuple[bytes, ...]

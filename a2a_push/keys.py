@@ -10,7 +10,7 @@ from functools import lru_cache
 from django.conf import settings
 from django.utils.encoding import force_bytes
 
-from a2a_push.keyring import Ring
+from a2a_push.keyring import KeyRing
 from a2a_tasks.conf import base_url, conf
 
 __all__ = ["issuer", "ring"]
@@ -19,7 +19,7 @@ __all__ = ["issuer", "ring"]
 UNNAMED = "urn:a2a-host"
 
 
-def ring() -> Ring:
+def ring() -> KeyRing:
     """Return the present keys: settings may change, in tests at least. Raises ValueError, without the keys."""
     return _ring(conf.WEBHOOK_SECRETS, settings.SECRET_KEY, tuple(settings.SECRET_KEY_FALLBACKS))
 
@@ -30,11 +30,11 @@ def issuer() -> str:
 
 
 @lru_cache(maxsize=4)
-def _ring(own: str, django: str | bytes, fallbacks: tuple[str | bytes, ...]) -> Ring:
+def _ring(own: str, django: str | bytes, fallbacks: tuple[str | bytes, ...]) -> KeyRing:
     named = [text.strip() for text in own.split(",") if text.strip()]
     if not named:
-        return Ring.from_keys(force_bytes(key) for key in (django, *fallbacks))
+        return KeyRing.from_keys(force_bytes(key) for key in (django, *fallbacks))
     try:
-        return Ring.of(named)
+        return KeyRing.of(named)
     except ValueError as flaw:
         raise ValueError(f"A2A_WEBHOOK_SECRETS: {flaw}") from None

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.values import Raw
 
 __all__ = ["SENT_EVENTS", "Detail", "SelectionStep", "join", "next_step"]
@@ -41,7 +41,7 @@ class SelectionStep(msgspec.Struct, frozen=True, kw_only=True):
 
     #: One event, or pieces to join, oldest first; empty = nothing to send. An event without its body is too long to be
     #: read with others; it is a step of its own.
-    events: tuple[Recorded, ...]
+    events: tuple[LogEvent, ...]
     #: The cursor after their delivery.
     through: int
 
@@ -76,7 +76,7 @@ _tree = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def next_step(
-    events: Sequence[Recorded], dialect: str, detail: str, *, patient: bool = True
+    events: Sequence[LogEvent], dialect: str, detail: str, *, patient: bool = True
 ) -> SelectionStep | None:
     """Return the next step after the cursor, from the events there, oldest first; None = wait for more events.
 
@@ -92,7 +92,7 @@ def next_step(
     return _skip(events)
 
 
-def join(events: Sequence[Recorded]) -> Recorded:
+def join(events: Sequence[LogEvent]) -> LogEvent:
     """Return consecutive pieces of one artifact as one event, under the number of the last."""
     first, last = events[0], events[-1]
     if first is last:
@@ -106,7 +106,7 @@ def join(events: Sequence[Recorded]) -> Recorded:
     return msgspec.structs.replace(last, body=write(whole).decode())
 
 
-def _is_selected(event: Recorded, dialect: str, detail: str) -> bool:
+def _is_selected(event: LogEvent, dialect: str, detail: str) -> bool:
     if event.kind is EventKind.ARTIFACT:
         return dialect in SENT_EVENTS and detail != Detail.STATES
     if event.kind is not EventKind.STATUS:
@@ -114,11 +114,11 @@ def _is_selected(event: Recorded, dialect: str, detail: str) -> bool:
     return dialect in SENT_EVENTS or event.state in TERMINAL | INTERRUPTED
 
 
-def _skip(events: Sequence[Recorded]) -> SelectionStep | None:
+def _skip(events: Sequence[LogEvent]) -> SelectionStep | None:
     return SelectionStep(events=(), through=events[-1].number) if events else None
 
 
-def _run(events: Sequence[Recorded], *, patient: bool) -> SelectionStep | None:
+def _run(events: Sequence[LogEvent], *, patient: bool) -> SelectionStep | None:
     """Return the pieces that belong together, from the first event on; None if more of them may come."""
     if not events[0].body:
         return SelectionStep(events=(events[0],), through=events[0].number)
@@ -140,7 +140,7 @@ def _run(events: Sequence[Recorded], *, patient: bool) -> SelectionStep | None:
     return SelectionStep(events=tuple(taken), through=taken[-1].number)
 
 
-def _find_continued(event: Recorded, artifact: _Piece) -> _Piece | None:
+def _find_continued(event: LogEvent, artifact: _Piece) -> _Piece | None:
     """Return the piece that an event adds to an artifact; None if it adds none."""
     if event.kind is not EventKind.ARTIFACT or not event.body:
         return None

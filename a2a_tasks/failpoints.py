@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 from django.db import OperationalError
 
-__all__ = ["NAMES", "ON", "STRIKING", "Armed", "failpoint"]
+__all__ = ["NAMES", "ON", "STRIKING", "ArmedFailpoint", "failpoint"]
 
 #: All failpoints, by the step they interrupt. Faults of other kinds are made by the lab itself.
 NAMES = (
@@ -78,7 +78,7 @@ _directory = os.environ.get("A2A_FAILPOINTS", "")
 ON = bool(_directory)
 
 
-class Armed(msgspec.Struct, frozen=True):
+class ArmedFailpoint(msgspec.Struct, frozen=True):
     """The file `armed`: the failpoint, the action, and the number of the pass at which it happens."""
 
     #: Identifies the fault within one lab; its traces are the files `passing-ID` and `fired-ID`.
@@ -100,7 +100,7 @@ class _Watch:
     """The state of the file `armed` as this process last read it."""
 
     directory: Path
-    armed: Armed | None = None
+    armed: ArmedFailpoint | None = None
     _seen: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -116,18 +116,18 @@ class _Watch:
                 else None
             )
 
-    def _read(self) -> Armed | None:
+    def _read(self) -> ArmedFailpoint | None:
         path = self.directory / "armed"
         try:
             changed = path.stat().st_mtime_ns
             if changed != self._seen:
-                self.armed = msgspec.json.decode(path.read_bytes(), type=Armed)
+                self.armed = msgspec.json.decode(path.read_bytes(), type=ArmedFailpoint)
                 self._seen = changed
         except FileNotFoundError:
             self._seen, self.armed = 0, None
         return self.armed
 
-    def _count_pass(self, armed: Armed) -> int:
+    def _count_pass(self, armed: ArmedFailpoint) -> int:
         """Record a pass as one byte in a file; return the number of passes of all processes, including this one."""
         trace = os.open(
             self.directory / f"passing-{armed.id}", os.O_CREAT | os.O_APPEND | os.O_RDWR
@@ -138,7 +138,7 @@ class _Watch:
         finally:
             os.close(trace)
 
-    def _first(self, armed: Armed) -> bool:
+    def _first(self, armed: ArmedFailpoint) -> bool:
         try:
             trace = os.open(
                 self.directory / f"fired-{armed.id}", os.O_CREAT | os.O_EXCL | os.O_WRONLY

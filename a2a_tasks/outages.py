@@ -64,14 +64,14 @@ class ThrottleFilter(logging.Filter):
         """Keep the first line of its kind, and one at intervals that says how many there were."""
         if len(self._kinds) >= MAX_KINDS:
             self._kinds.clear()
-        kind = (record.levelno, record.pathname, record.lineno, *_place(record))
+        kind = (record.levelno, record.pathname, record.lineno, *_find_origin(record))
         count = self._kinds.setdefault(kind, _Throttle()).add()
         if count > 1:
             record.msg, record.args = f"{record.getMessage()} ({count} times)", ()
         return count > 0
 
 
-def _place(record: logging.LogRecord) -> tuple[object, ...]:
+def _find_origin(record: logging.LogRecord) -> tuple[object, ...]:
     """Return the type of the record's exception, and the place that raised it."""
     error = record.exc_info[1] if record.exc_info else None
     if error is None:

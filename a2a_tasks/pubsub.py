@@ -24,7 +24,7 @@ from django.conf import settings
 
 from a2a_tasks.conf import project
 from a2a_tasks.outages import ThrottledLogger
-from a2a_tasks.protocol.lifecycle import Recorded
+from a2a_tasks.protocol.lifecycle import LogEvent
 
 if TYPE_CHECKING or project.REDIS_URL:  # then it is loaded before the first request
     import redis.asyncio
@@ -74,7 +74,7 @@ class Committed:
 
     task: int
     last: int
-    events: Sequence[Recorded] = ()
+    events: Sequence[LogEvent] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,12 +104,12 @@ def _verify(link: AuditLink, entry: AuditEntry | None, proof: Proof) -> None:
     salts = Salts(link.actor_salt, link.object_salt)
     if hash_link(link.number, entry_of(entry), salts, proof.hash) != link.hash:
         raise Broken(f"entry {link.entry_id}, of link {link.number}, is not what was sealed")
-    _heed(entry, salts, proof)
+    _count_records(entry, salts, proof)
     proof.last, proof.hash = link.number, link.hash
     proof.verified += 1
 
 
-def _heed(entry: AuditEntry, salts: Salts, proof: Proof) -> None:
+def _count_records(entry: AuditEntry, salts: Salts, proof: Proof) -> None:
     """Count the entry's records of purges and erasures, and its own replaced names."""
     if entry.action == Action.AUDIT_PURGE:
         proof.beginnings.add(int(entry.object))

@@ -15,14 +15,14 @@ from a2a_tasks.audit.chain import moment
 from a2a_tasks.models import AuditEntry, AuditLink
 from a2a_tasks.store import audit
 
-__all__ = ["Wanted", "export", "rows"]
+__all__ = ["EntryFilter", "export", "rows"]
 
 #: The number of entries that are read at once.
 SLICE = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class EntryFilter:
     """A filter of entries; an empty field does not narrow."""
 
     tenant: str = ""
@@ -51,7 +51,7 @@ class Wanted:
         return found.filter(created_at__lt=self.until) if self.until else found
 
 
-def export(wanted: Wanted) -> Iterator[Mapping[str, Any]]:
+def export(wanted: EntryFilter) -> Iterator[Mapping[str, Any]]:
     """Return these entries like `rows`, and record the export in the audit log."""
     filters = {field.name: str(getattr(wanted, field.name)) for field in fields(wanted)}
     with transaction.atomic():
@@ -68,11 +68,11 @@ def rows(entries: QuerySet[AuditEntry]) -> Iterator[Mapping[str, Any]]:
         links = AuditLink.objects.filter(entry__in=[row.pk for row in found])
         sealed = {link.entry_id: link for link in links}
         for row in found:
-            yield _whole(row, sealed.get(row.pk))
+            yield _make_record(row, sealed.get(row.pk))
         last = found[-1].pk
 
 
-def _whole(row: AuditEntry, link: AuditLink | None) -> Mapping[str, Any]:
+def _make_record(row: AuditEntry, link: AuditLink | None) -> Mapping[str, Any]:
     names = ("tenant", "agent", "actor", "action", "object", "outcome", "detail", "request")
     entry = {"id": row.pk, "at": moment(row.created_at)}
     entry |= {name: getattr(row, name) for name in names}

@@ -345,7 +345,7 @@ def _explain_queued(
             next=f"When a worker has room, {attempt} begins.",
             link=_run(run),
         )
-    yield from _in_line(at, run, line, host, attempt)
+    yield from _explain_position(at, run, line, host, attempt)
     yield Reason(
         kind=DiagnosisKind.DUE,
         sentence=f"Due for {duration(at.now - run.due_at)}.{_say_switched(at, host)}{_behind(run)}",
@@ -443,7 +443,7 @@ def _explain_limited(
         )
 
 
-def _in_line(
+def _explain_position(
     at: TaskFacts, run: RunAt, line: QueuePosition, host: HostRules, attempt: str
 ) -> Iterator[Reason]:
     first = f"{_others(run, line)}{_say_switched(at, host)}{_behind(run)}"

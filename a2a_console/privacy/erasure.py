@@ -29,8 +29,8 @@ from a2a_tasks.models import (
     BudgetShare,
     BudgetUse,
     Context,
-    Held,
     Hold,
+    HoldKind,
     Tally,
     Task,
     Usage,
@@ -104,7 +104,7 @@ def _count(rows: QuerySet[Any]) -> int:
 
 
 def _is_held(principal: Principal) -> bool:
-    return in_force().filter(kind=Held.PRINCIPAL, name=principal.name).exists()
+    return in_force().filter(kind=HoldKind.PRINCIPAL, name=principal.name).exists()
 
 
 def erase(principal: Principal) -> Iterator[Erasure]:
@@ -169,7 +169,7 @@ def _forget(principal: Principal, done: Erasure) -> Erasure:
         Budget.objects.filter(caller=principal.name).update(caller=done.name)
         uses = BudgetUse.objects.filter(budget__share=BudgetShare.CALLER, subject=principal.name)
         uses.update(subject=done.name)
-        Hold.objects.filter(kind=Held.PRINCIPAL, name=principal.name).update(name=done.name)
+        Hold.objects.filter(kind=HoldKind.PRINCIPAL, name=principal.name).update(name=done.name)
         Hold.objects.filter(by__in=principal.names).update(by=done.name)
         Hold.objects.filter(released_by__in=principal.names).update(released_by=done.name)
     _forget_elsewhere(principal, done.name)

@@ -149,13 +149,13 @@ async def _with_files(
     if not any(map(file_of, message.parts)):
         yield message, ()
         return
-    parts = [await _whole(part, old) for part in message.parts]
+    parts = [await _load_file(part, old) for part in message.parts]
     request = SendMessageRequest(message=replace(message, parts=tuple(parts)))
     async with store_large_files(request, old.scope) as (stored, files_taken):
         yield stored.message, files_taken
 
 
-async def _whole(part: Part, old: Beginning) -> Part:
+async def _load_file(part: Part, old: Beginning) -> Part:
     """Return the part with the bytes of its file. Raises CannotRunAgain."""
     name = file_of(part)
     if name is None:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from a2a_push.models import Delivery, DeliveryStatus
 
-__all__ = ["MARKS", "MAX_COUNT", "Mark", "find_troubled"]
+__all__ = ["MARKS", "MAX_COUNT", "TaskFlag", "find_troubled"]
 
 #: The largest number of rows that a mark reads, the newest ones: it finds at most so many tasks.
 MAX_COUNT = 5_000
 
 
 @dataclass(frozen=True)
-class Mark:
+class TaskFlag:
     """A mark: its name in URLs, its label, and a function that returns the keys of the newest tasks with it."""
 
     name: str
@@ -31,5 +31,5 @@ def find_troubled(limit: int) -> Iterable[int]:
 #: All marks by name.
 MARKS = {
     mark.name: mark
-    for mark in (Mark("webhooks", "has dead deliveries of webhooks", find_troubled),)
+    for mark in (TaskFlag("webhooks", "has dead deliveries of webhooks", find_troubled),)
 }

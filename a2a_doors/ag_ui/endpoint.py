@@ -85,7 +85,7 @@ async def _run(
         await begin_stream(send, shared)
         await _send(send, *events.begin())
         try:
-            async for told in events.rest(float(conf.KEEPALIVE_SECONDS)):
+            async for told in events.follow(float(conf.KEEPALIVE_SECONDS)):
                 if events.over and stream.number == 1:  # RUN_ERROR has a place for it, too
                     told[-1].update(await _read_usage(visit, stream.subject.id))
                 await _send(send, *told)

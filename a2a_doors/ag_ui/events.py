@@ -16,7 +16,7 @@ from a2a_tasks.protocol.lifecycle import (
     INTERRUPTED,
     TERMINAL,
     EventKind,
-    Recorded,
+    LogEvent,
     read_status_body,
 )
 from a2a_tasks.protocol.operators import CALLS
@@ -71,7 +71,7 @@ class RunEvents(RunShapes):
         #: True after the last event.
         self.over = False
 
-    async def rest(self, idle_seconds: float) -> AsyncIterator[list[Event]]:
+    async def follow(self, idle_seconds: float) -> AsyncIterator[list[Event]]:
         """Yield the further events; none after so many seconds of silence."""
         if self._stream.follower.done:
             yield self._tell_task()
@@ -98,7 +98,7 @@ class RunEvents(RunShapes):
         told = self._say(self._telling.add(show_task(task)))
         return [*told, *(self._end(task.status, self._stream.number) if ended else ())]
 
-    def _tell(self, event: Recorded) -> Iterator[Event]:
+    def _tell(self, event: LogEvent) -> Iterator[Event]:
         if self.over:
             return
         if self._stream.link is not None:
@@ -127,7 +127,7 @@ class RunEvents(RunShapes):
         self._message_id = ""
         return {"type": kind, **members}
 
-    def _tell_artifact(self, event: Recorded) -> Iterator[Event]:
+    def _tell_artifact(self, event: LogEvent) -> Iterator[Event]:
         """Yield the text of an artifact; one with data also as it is."""
         update = _update(event.body)
         artifact = update.artifact

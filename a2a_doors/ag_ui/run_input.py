@@ -27,7 +27,7 @@ MAX_DIGITS = 10
 _message = msgspec.json.Decoder(Message).decode
 
 
-class Said(msgspec.Struct, frozen=True):
+class ThreadMessage(msgspec.Struct, frozen=True):
     """One message of the thread; other members are ignored."""
 
     id: str
@@ -61,7 +61,7 @@ class RunInput(msgspec.Struct, frozen=True, rename="camel"):
 
     thread_id: str
     run_id: str
-    messages: list[Said]
+    messages: list[ThreadMessage]
     resume: list[Resume] | None = None
 
 
@@ -136,11 +136,11 @@ def _list_messages(run: RunInput, context: str, newest: Task | None) -> Iterator
     yield _make(said[-1].id, whole, context)
 
 
-def _list_new(said: list[Said], newest: Task | None) -> list[Said]:
+def _list_new(said: list[ThreadMessage], newest: Task | None) -> list[ThreadMessage]:
     """Return the messages after the last one that the agent has heard, or after its last answer."""
     texts = newest.history if newest and isinstance(newest.history, list) else []
     heard = {message.message_id for message in map(_message, texts)}
-    found: list[Said] = []
+    found: list[ThreadMessage] = []
     for one in reversed(said):
         if one.role != "user" or (found and one.id in heard):
             break
@@ -152,7 +152,7 @@ def _make(id_: str, parts: tuple[Part, ...], context: str, task: str | None = No
     return Message(message_id=id_, role=Role.USER, parts=parts, context_id=context, task_id=task)
 
 
-def _read_parts(said: Said) -> Iterator[Part]:
+def _read_parts(said: ThreadMessage) -> Iterator[Part]:
     """Yield the parts of a message. Raises InvalidParams."""
     if isinstance(said.content, str):
         yield Part(text=said.content)

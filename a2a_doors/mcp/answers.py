@@ -13,7 +13,7 @@ from a2a_tasks.protocol.lifecycle import INTERRUPTED
 from a2a_tasks.protocol.media_types import media_type_of
 from a2a_tasks.protocol.values import UNSET, Artifact, Part, Task, TaskState
 
-__all__ = ["make_error", "make_handle", "make_result", "words_of"]
+__all__ = ["make_error", "make_handle", "make_result", "show_status"]
 
 _artifact = msgspec.json.Decoder(Artifact).decode
 FAILED = frozenset({TaskState.FAILED, TaskState.REJECTED})
@@ -28,7 +28,7 @@ STATUSES = {
 }
 
 
-def words_of(task: Task) -> str:
+def show_status(task: Task) -> str:
     """Return the text of the task's present status."""
     return show_message(task.status.message) if task.status.message else ""
 
@@ -50,7 +50,7 @@ def make_handle(task: Task, slug: str) -> dict[str, Any]:
         "ttlMs": int(days * 86_400_000) if days else None,
         "pollIntervalMs": POLL_MS,
     }
-    return {**told, "statusMessage": words} if (words := words_of(task)) else told
+    return {**told, "statusMessage": words} if (words := show_status(task)) else told
 
 
 def make_result(task: Task, slug: str, note: str = "") -> dict[str, Any]:
@@ -60,7 +60,7 @@ def make_result(task: Task, slug: str, note: str = "") -> dict[str, Any]:
     texts = [_tell(artifact.parts) for artifact in artifacts]
     if task.status.state is TaskState.CANCELED:
         texts.append("The task was cancelled.")
-    whole = GAP.join(filter(None, [*texts, words_of(task), note])) or DONE
+    whole = GAP.join(filter(None, [*texts, show_status(task), note])) or DONE
     # These are for programs: as `structuredContent` they would hide the text from some models.
     ids = {"agent": slug, "taskId": task.id, "contextId": task.context_id}
     result: dict[str, Any] = {

@@ -33,7 +33,7 @@ from a2a_tasks.protocol.lifecycle import (
     INTERRUPTED,
     TERMINAL,
     EventKind,
-    Recorded,
+    LogEvent,
     read_status_body,
 )
 from a2a_tasks.protocol.values import ArtifactUpdate, Task, TaskState
@@ -51,7 +51,7 @@ _update = msgspec.json.Decoder(ArtifactUpdate).decode
 _open: defaultdict[tuple[str, ...], list[_ToolCall]] = defaultdict(list)
 
 
-def _mark_of(asked: McpRequest, request_id: Any) -> tuple[str, ...]:
+def _make_call_key(asked: McpRequest, request_id: Any) -> tuple[str, ...]:
     """Return what tells the calls of clients apart; ids of requests begin at 0 in every client."""
     request = asked.request
     identity = request.credentials.identity
@@ -68,7 +68,7 @@ async def note(asked: McpRequest, call: JsonRpcCall) -> None:
     params = call.params if isinstance(call.params, Mapping) else {}
     if call.method != "notifications/cancelled" or "requestId" not in params:
         return
-    found = _open.get(_mark_of(asked, params["requestId"]), [])
+    found = _open.get(_make_call_key(asked, params["requestId"]), [])
     if len(found) == 1:
         await found[0].cancel()
 
@@ -76,7 +76,7 @@ async def note(asked: McpRequest, call: JsonRpcCall) -> None:
 async def call_tool(ctx: Any, params: CallToolRequestParams) -> dict[str, Any]:
     """Answer a call of a tool. Raises MCPError for one that is not there, and for wrong arguments."""
     asked: McpRequest = ctx.request.scope[REQUEST]
-    mark = _mark_of(asked, ctx.request_id)
+    mark = _make_call_key(asked, ctx.request_id)
     try:
         visit = await asked.enter(params.name)
         call = _ToolCall(visit, Abilities.of(ctx), ctx.session.report_progress)
@@ -208,7 +208,7 @@ class _ToolCall:
     async def _hear(self, stream: EventStream) -> None:
         async for events in stream.batches(float(conf.KEEPALIVE_SECONDS)):
             for event in events or ():
-                if words := _words_of(event):
+                if words := _show_text(event):
                     await self._report(event.number, None, words[:MAX_PROGRESS])
                 if event.state in INTERRUPTED | TERMINAL:
                     return
@@ -266,7 +266,7 @@ def _read_parts(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [*text, {"data": given["data"]}] if "data" in given else text
 
 
-def _words_of(event: Recorded) -> str:
+def _show_text(event: LogEvent) -> str:
     if event.kind is EventKind.ARTIFACT:
         return show_parts(part for part in _update(event.body).artifact.parts if part.text)
     message = read_status_body(event.body).message

@@ -45,7 +45,7 @@ async def say(send: Send, chat: Chat, text: str, ids: tuple[str, str] = ("", "")
     """Answer with a text that is there already."""
     shapes = _Shapes(chat, *ids)
     if not chat.stream:
-        await respond(send, 200, write(shapes.whole(text, _ZERO)), shapes.headers)
+        await respond(send, 200, write(shapes.completion(text, _ZERO)), shapes.headers)
         return
     chunks = [shapes.chunk(role="assistant", content=text), shapes.last()]
     await begin_stream(send, shapes.headers)
@@ -71,7 +71,7 @@ class _Shapes:
         }
         return {**about, "choices": choices, **more}
 
-    def whole(self, text: str, usage: dict[str, int]) -> dict[str, Any]:
+    def completion(self, text: str, usage: dict[str, int]) -> dict[str, Any]:
         """Return the whole completion."""
         message = {"role": "assistant", "content": text, "refusal": None}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
@@ -121,7 +121,7 @@ class _Completion:
         if self._turn.failed:
             await self._refuse(of_turn(self._turn))
             return
-        body = write(self._shapes.whole(self._turn.text, await self._read_usage()))
+        body = write(self._shapes.completion(self._turn.text, await self._read_usage()))
         await self._settle(ChatState.ANSWERED, self._turn.text)
         await respond(self._send, 200, body, self._shapes.headers)
 

@@ -19,7 +19,7 @@ from google.genai.errors import APIError
 
 from a2a_frameworks.adk.steps import ModelRefused, copy_agent, read_text
 from a2a_frameworks.shared.message_store import FileContent, read_parts
-from a2a_frameworks.shared.model_call import Words
+from a2a_frameworks.shared.model_call import ErrorText
 from a2a_frameworks.shared.questions import Field, ask_result
 from a2a_frameworks.shared.status_words import find_status_words
 from a2a_frameworks.shared.step_call import StepCall
@@ -30,8 +30,8 @@ __all__ = ["AdkCall"]
 #: The call by which the framework asks for the confirmation of another.
 CONFIRM = "adk_request_confirmation"
 WORDS = (
-    (ModelRefused, Words.REFUSED),
-    (LlmCallsLimitExceededError, Words.TOO_MUCH),
+    (ModelRefused, ErrorText.REFUSED),
+    (LlmCallsLimitExceededError, ErrorText.TOO_MUCH),
 )
 
 
@@ -94,12 +94,12 @@ class AdkCall(StepCall):
             self._output.begin_response()
             await self._output.end_answer(text)
 
-    def find_words(self, fault: BaseException) -> str:
+    def find_error_text(self, fault: BaseException) -> str:
         """Return the words for an error."""
         if isinstance(fault, APIError):
             return find_status_words(fault.code)
         own = (words for kind, words in WORDS if isinstance(fault, kind))
-        return next(own, "") or super().find_words(fault)
+        return next(own, "") or super().find_error_text(fault)
 
     def make_field(self, asked: Mapping[str, Any]) -> Field:
         """Return the field for the approval of a call, or for the result of a long-running tool."""

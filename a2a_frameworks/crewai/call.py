@@ -103,7 +103,7 @@ class CrewCall(ModelCall):
             raise RuntimeError("the crew ended without a result")
         return output
 
-    def find_words(self, fault: BaseException) -> str:
+    def find_error_text(self, fault: BaseException) -> str:
         """Return the words for an error."""
         return find_cause_words(fault)
 

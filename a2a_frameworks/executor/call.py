@@ -131,7 +131,7 @@ class ExecutorCall:
         except Exception as fault:
             if advice := sdk.advise(fault):
                 raise TypeError(advice) from fault
-            if words := sdk.find_words(fault):
+            if words := sdk.find_error_text(fault):
                 raise AgentError(words) from fault
             raise
 

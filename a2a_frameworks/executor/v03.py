@@ -19,7 +19,7 @@ else:
     from a2a import types
     from a2a.utils.errors import ServerError
 
-__all__ = ["advise", "find_words", "make_request", "make_task", "read_event"]
+__all__ = ["advise", "find_error_text", "make_request", "make_task", "read_event"]
 
 Tree = dict[str, Any]
 _V03 = V03()
@@ -37,7 +37,7 @@ def advise(fault: BaseException) -> str:
     return ""
 
 
-def find_words(fault: BaseException) -> str:
+def find_error_text(fault: BaseException) -> str:
     """Return the words of an error of the protocol, which are meant for the client; empty for other errors."""
     error = getattr(fault, "error", None) if isinstance(fault, ServerError) else None
     return str(getattr(error, "message", None) or "")

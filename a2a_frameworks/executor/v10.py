@@ -10,7 +10,7 @@ from a2a.utils.errors import A2AError
 
 from a2a_tasks.protobuf_json import Tree, reader, writer
 
-__all__ = ["advise", "find_words", "make_request", "make_task", "read_event"]
+__all__ = ["advise", "find_error_text", "make_request", "make_task", "read_event"]
 
 _EVENTS = {
     a2a_pb2.Message: "message",
@@ -40,7 +40,7 @@ def advise(fault: BaseException) -> str:
     return _ADVICE if _OLD.search(str(fault)) else ""
 
 
-def find_words(fault: BaseException) -> str:
+def find_error_text(fault: BaseException) -> str:
     """Return the words of an error of the protocol, which are meant for the client; empty for other errors."""
     return str(fault.message) if isinstance(fault, A2AError) else ""
 

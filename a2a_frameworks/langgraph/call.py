@@ -21,9 +21,9 @@ from a2a_frameworks.shared.base import resolve
 from a2a_frameworks.shared.langchain_words import LANGCHAIN_WORDS
 from a2a_frameworks.shared.model_call import (
     ErrorRow,
+    ErrorText,
     ModelCall,
     ModelSilent,
-    Words,
     count_artifacts,
 )
 from a2a_frameworks.shared.questions import FormQuestion, ask_value
@@ -39,7 +39,7 @@ KEY = "langgraph"
 #: Errors of the framework and the words for clients.
 WORDS: tuple[ErrorRow, ...] = (
     *LANGCHAIN_WORDS,
-    (ModelSilent, Words.SILENT),
+    (ModelSilent, ErrorText.SILENT),
     (GraphRecursionError, "This message needs more steps than one message may take."),
 )
 
@@ -128,9 +128,9 @@ class GraphCall(ModelCall):
                 self._output.put(make_emission(self._turn, part["data"]))
         return await self._graph.aget_state(self._config)
 
-    def find_words(self, fault: BaseException) -> str:
+    def find_error_text(self, fault: BaseException) -> str:
         """Return the words for an error; empty = it has none, and is the graph's own."""
-        unfit = Words.UNFIT if self._output.came_from_model(fault) else ""
+        unfit = ErrorText.UNFIT if self._output.came_from_model(fault) else ""
         return next((words for kinds, words in WORDS if isinstance(fault, kinds)), unfit)
 
     async def conclude(self) -> list[Emission]:

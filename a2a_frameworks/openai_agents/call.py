@@ -26,7 +26,7 @@ from a2a_frameworks.openai_agents.copies import RUNNER, AgentCopies
 from a2a_frameworks.openai_agents.session import ConversationSession, make_input
 from a2a_frameworks.openai_agents.steps import STEPS, read_arguments
 from a2a_frameworks.shared.base import resolve
-from a2a_frameworks.shared.model_call import ErrorRow, Words
+from a2a_frameworks.shared.model_call import ErrorRow, ErrorText
 from a2a_frameworks.shared.openai_words import OPENAI_WORDS, find_api_words
 from a2a_frameworks.shared.questions import read_decision
 from a2a_frameworks.shared.step_call import StepCall
@@ -39,10 +39,10 @@ GUARDED = "The agent does not answer this."
 #: Other errors and the words for clients, the most particular first.
 WORDS: tuple[ErrorRow, ...] = (
     *OPENAI_WORDS,
-    (ModelTimeoutError, Words.SILENT),
-    (ModelRefusalError, Words.REFUSED),
-    (ModelBehaviorError, Words.UNFIT),
-    (MaxTurnsExceeded, Words.TOO_MUCH),
+    (ModelTimeoutError, ErrorText.SILENT),
+    (ModelRefusalError, ErrorText.REFUSED),
+    (ModelBehaviorError, ErrorText.UNFIT),
+    (MaxTurnsExceeded, ErrorText.TOO_MUCH),
     (
         (
             InputGuardrailTripwireTriggered,
@@ -106,7 +106,7 @@ class OpenAIAgentsCall(StepCall):
                 await config.model_provider.aclose()
         return result
 
-    def find_words(self, fault: BaseException) -> str:
+    def find_error_text(self, fault: BaseException) -> str:
         """Return the words for an error."""
         if isinstance(fault, openai.APIStatusError):
             return find_api_words(fault)

@@ -38,8 +38,8 @@ from a2a_frameworks.pydantic_ai.steps import StepBackend, TurnDurability
 from a2a_frameworks.shared.base import resolve
 from a2a_frameworks.shared.model_call import (
     ErrorRow,
+    ErrorText,
     ModelSilent,
-    Words,
     count_artifacts,
 )
 from a2a_frameworks.shared.questions import Field, ask_approval, ask_result
@@ -52,14 +52,14 @@ __all__ = ["PydanticAICall"]
 _requests = TypeAdapter(DeferredToolRequests)
 #: Errors of the framework and the words for clients, the most particular first.
 WORDS: tuple[ErrorRow, ...] = (
-    ((ModelRateLimitError, ModelUnavailableError), Words.BUSY),
-    ((ModelQuotaExceededError, ModelAuthenticationError, ModelNotFoundError), Words.UNUSABLE),
-    (ModelContextWindowExceededError, Words.TOO_LONG),
-    (ModelRequestRejectedError, Words.REFUSED_REQUEST),
-    ((ModelAPIError, ModelSilent), Words.SILENT),
-    (ContentFilterError, Words.REFUSED),
-    (UnexpectedModelBehavior, Words.UNFIT),
-    (UsageLimitExceeded, Words.TOO_MUCH),
+    ((ModelRateLimitError, ModelUnavailableError), ErrorText.BUSY),
+    ((ModelQuotaExceededError, ModelAuthenticationError, ModelNotFoundError), ErrorText.UNUSABLE),
+    (ModelContextWindowExceededError, ErrorText.TOO_LONG),
+    (ModelRequestRejectedError, ErrorText.REFUSED_REQUEST),
+    ((ModelAPIError, ModelSilent), ErrorText.SILENT),
+    (ContentFilterError, ErrorText.REFUSED),
+    (UnexpectedModelBehavior, ErrorText.UNFIT),
+    (UsageLimitExceeded, ErrorText.TOO_MUCH),
 )
 
 
@@ -99,7 +99,7 @@ class PydanticAICall(StepCall):
         with replay_scope():
             return await self._source.run(**given)
 
-    def find_words(self, fault: BaseException) -> str:
+    def find_error_text(self, fault: BaseException) -> str:
         """Return the words for an error; of a group of models, those for the last one's."""
         while isinstance(fault, FallbackExceptionGroup):
             fault = fault.exceptions[-1]

@@ -17,17 +17,20 @@ from langchain_core.exceptions import (
     OutputParserException,
 )
 
-from a2a_frameworks.shared.model_call import ErrorRow, Words
+from a2a_frameworks.shared.model_call import ErrorRow, ErrorText
 
 __all__ = ["LANGCHAIN_WORDS"]
 
 #: The most specific first.
 LANGCHAIN_WORDS: tuple[ErrorRow, ...] = (
-    (ModelRateLimitError, Words.BUSY),
-    ((ModelAuthenticationError, ModelPermissionDeniedError, ModelNotFoundError), Words.UNUSABLE),
-    (ContextOverflowError, Words.TOO_LONG),
-    (ModelInvalidRequestError, Words.REFUSED_REQUEST),
-    ((ModelAPIError, ModelConnectionError, ModelTimeoutError), Words.SILENT),
-    (ModelRefusalError, Words.REFUSED),
-    ((ModelError, OutputParserException), Words.UNFIT),
+    (ModelRateLimitError, ErrorText.BUSY),
+    (
+        (ModelAuthenticationError, ModelPermissionDeniedError, ModelNotFoundError),
+        ErrorText.UNUSABLE,
+    ),
+    (ContextOverflowError, ErrorText.TOO_LONG),
+    (ModelInvalidRequestError, ErrorText.REFUSED_REQUEST),
+    ((ModelAPIError, ModelConnectionError, ModelTimeoutError), ErrorText.SILENT),
+    (ModelRefusalError, ErrorText.REFUSED),
+    ((ModelError, OutputParserException), ErrorText.UNFIT),
 )

@@ -16,13 +16,13 @@ from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.agents.emission import Emission
 from a2a_tasks.protocol.values import UNSET
 
-__all__ = ["ErrorRow", "ModelCall", "ModelSilent", "Words", "count_artifacts", "limit_silence"]
+__all__ = ["ErrorRow", "ModelCall", "ModelSilent", "ErrorText", "count_artifacts", "limit_silence"]
 
 #: Errors, and the words for clients.
 ErrorRow = tuple[type[Exception] | tuple[type[Exception], ...], str]
 
 
-class Words(StrEnum):
+class ErrorText(StrEnum):
     """The words for clients about errors of models."""
 
     BUSY = "The model is busy. Please try again later."
@@ -72,7 +72,7 @@ class ModelCall(ABC):
         """Keep the state of a run that is over; return its question, or what is left of its result."""
 
     @abstractmethod
-    def find_words(self, fault: BaseException) -> str:
+    def find_error_text(self, fault: BaseException) -> str:
         """Return the words for an error; empty = it has none, and is the agent's own."""
 
     def start(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -108,7 +108,7 @@ class ModelCall(ABC):
         fault = self._work.exception()
         if fault is None:
             return
-        if words := self.find_words(fault):
+        if words := self.find_error_text(fault):
             raise AgentError(words) from fault
         raise fault
 

@@ -6,19 +6,19 @@ import json
 
 import openai
 
-from a2a_frameworks.shared.model_call import ErrorRow, ModelSilent, Words
+from a2a_frameworks.shared.model_call import ErrorRow, ErrorText, ModelSilent
 from a2a_frameworks.shared.status_words import find_status_words
 
 __all__ = ["OPENAI_WORDS", "find_api_words", "find_cause_words"]
 
 #: Codes of errors of the API and the words for clients.
-CODES = {"insufficient_quota": Words.UNUSABLE, "context_length_exceeded": Words.TOO_LONG}
+CODES = {"insufficient_quota": ErrorText.UNUSABLE, "context_length_exceeded": ErrorText.TOO_LONG}
 #: Other errors and the words for clients, the most particular first.
 OPENAI_WORDS: tuple[ErrorRow, ...] = (
-    (openai.APIResponseValidationError, Words.UNFIT),
-    ((openai.APIError, ModelSilent), Words.SILENT),
-    (openai.OpenAIError, Words.UNUSABLE),  # there is no key
-    (json.JSONDecodeError, Words.UNFIT),
+    (openai.APIResponseValidationError, ErrorText.UNFIT),
+    ((openai.APIError, ModelSilent), ErrorText.SILENT),
+    (openai.OpenAIError, ErrorText.UNUSABLE),  # there is no key
+    (json.JSONDecodeError, ErrorText.UNFIT),
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from a2a_frameworks.shared.message_store import MessageStore
-from a2a_frameworks.shared.model_call import ModelCall, ModelSilent, Words, count_artifacts
+from a2a_frameworks.shared.model_call import ErrorText, ModelCall, ModelSilent, count_artifacts
 from a2a_frameworks.shared.model_steps import ModelSteps
 from a2a_frameworks.shared.output import OutputQueue, make_call, make_result
 from a2a_frameworks.shared.questions import Field, FormQuestion, ask_approval, read_decision
@@ -96,10 +96,10 @@ class StepCall(ModelCall):
         name = self._output.name_artifact("result")
         return [Chunk(artifact_id=name, parts=(part,), last=True, metadata={"schema": schema})]
 
-    def find_words(self, fault: BaseException) -> str:
+    def find_error_text(self, fault: BaseException) -> str:
         """Return the words for an error: of OpenAI's client, if models are asked with it."""
         if isinstance(fault, ModelSilent):
-            return Words.SILENT
+            return ErrorText.SILENT
         if "openai" not in sys.modules:
             return ""
         from a2a_frameworks.shared.openai_words import find_cause_words  # noqa: PLC0415

@@ -21,7 +21,7 @@ from strands.types.session import decode_bytes_values, encode_bytes_values
 from strands.vended_interventions.hitl import HumanInTheLoop
 
 from a2a_frameworks.shared.message_store import FileContent, read_parts
-from a2a_frameworks.shared.model_call import Words
+from a2a_frameworks.shared.model_call import ErrorText
 from a2a_frameworks.shared.questions import Field, ask_value
 from a2a_frameworks.shared.step_call import StepCall
 from a2a_frameworks.strands.steps import STEPS, add_steps
@@ -30,9 +30,9 @@ from a2a_tasks.agents.emission import Emission
 __all__ = ["StrandsCall", "find_unfit"]
 
 WORDS = (
-    (ModelThrottledException, Words.BUSY),
-    (ContextWindowOverflowException, Words.TOO_LONG),
-    (MaxTokensReachedException, Words.UNFIT),
+    (ModelThrottledException, ErrorText.BUSY),
+    (ContextWindowOverflowException, ErrorText.TOO_LONG),
+    (MaxTokensReachedException, ErrorText.UNFIT),
 )
 #: For each agent, a lock (it does one thing at a time), and its state before any turn.
 _idle: WeakKeyDictionary[Agent, tuple[asyncio.Lock, dict[str, Any]]] = WeakKeyDictionary()
@@ -88,7 +88,7 @@ class StrandsCall(StepCall):
         result: AgentResult = said["result"]
         return result
 
-    def find_words(self, fault: BaseException) -> str:
+    def find_error_text(self, fault: BaseException) -> str:
         """Return the words for an error."""
         cause: BaseException | None = fault
         while cause is not None:
@@ -96,7 +96,7 @@ class StrandsCall(StepCall):
                 if isinstance(cause, kind):
                     return words
             cause = cause.__cause__
-        return super().find_words(fault)
+        return super().find_error_text(fault)
 
     def make_field(self, asked: Mapping[str, Any]) -> Field:
         """Return the field for an interrupt: the approval of a call, or what the agent wants to know."""

@@ -23,7 +23,7 @@ from a2a_tasks.operations.handler import OperationTable
 from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.errors import A2AError, MethodNotFound, Overloaded, ParseError
-from a2a_tasks.protocol.lifecycle import Recorded
+from a2a_tasks.protocol.lifecycle import LogEvent
 from a2a_tasks.protocol.mounts import MOUNTS
 from a2a_tasks.protocol.requests import Request
 from a2a_tasks.streaming.stream import EventStream
@@ -78,7 +78,7 @@ class Exchange:
         try:
             await relay.to_the_end()
         finally:
-            self.trailers.append((EVENT_ID, relay.place))
+            self.trailers.append((EVENT_ID, relay.last_event_id))
 
     async def _unary(self) -> None:
         await self.call.write(await self._make_answer())
@@ -161,7 +161,7 @@ class _Relay:
         self.last = events.number
 
     @property
-    def place(self) -> str:
+    def last_event_id(self) -> str:
         """The id of the last event sent."""
         return self._event_id(self.last)
 
@@ -210,7 +210,7 @@ class _Relay:
             for at in range(0, len(events), TOGETHER):
                 await self._send(events[at : at + TOGETHER])
 
-    async def _send(self, events: Sequence[Recorded]) -> None:
+    async def _send(self, events: Sequence[LogEvent]) -> None:
         items = [
             self._item(self.events.encode(self.dialect, event), event.number) for event in events
         ]

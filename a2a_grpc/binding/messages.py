@@ -20,7 +20,7 @@ from a2a_tasks.protocol.dialects.trees import Tree, TreeDialect
 from a2a_tasks.protocol.dialects.v03_rest import V03Rest
 from a2a_tasks.protocol.dialects.v10 import V10
 from a2a_tasks.protocol.fields import Fields
-from a2a_tasks.protocol.lifecycle import Recorded
+from a2a_tasks.protocol.lifecycle import LogEvent
 from a2a_tasks.protocol.requests import CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest
 from a2a_tasks.protocol.values import Message, Raw, Task, TaskPage
 
@@ -33,7 +33,7 @@ class FinalForm(V10):
     def first(self, subject: Subject, item: Task | Raw, *, ended: bool) -> list[bytes]:
         return [_final_item(text) for text in super().first(subject, item, ended=ended)]
 
-    def event(self, subject: Subject, event: Recorded, *, final: bool) -> bytes:
+    def event(self, subject: Subject, event: LogEvent, *, final: bool) -> bytes:
         return _final_item(super().event(subject, event, final=final))
 
 
@@ -70,7 +70,7 @@ class V03Form(V03Rest):
     def first(self, subject: Subject, item: Task | Raw, *, ended: bool) -> list[bytes]:
         return [_superset_item(text) for text in super().first(subject, item, ended=ended)]
 
-    def event(self, subject: Subject, event: Recorded, *, final: bool) -> bytes:
+    def event(self, subject: Subject, event: LogEvent, *, final: bool) -> bytes:
         return _superset_item(super().event(subject, event, final=final))
 
     def card(self, card: Mapping[str, Any], url: str) -> Mapping[str, Any]:

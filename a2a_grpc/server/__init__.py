@@ -18,7 +18,7 @@ from a2a_grpc.binding.service import handlers
 from a2a_grpc.server.call import LAST_WORD_SECONDS, Calls
 from a2a_grpc.server.connection import REFUSALS, CallsOfConnection, Protocol
 from a2a_grpc.server.door import Door
-from a2a_grpc.server.places import ConnectionLimits, Place
+from a2a_grpc.server.places import ConnectionLimits, ConnectionSlot
 from a2a_grpc.server.services import standard_handlers
 from a2a_tasks import process, process_lifetime
 from a2a_tasks.bindings.byte_quota import ByteQuota
@@ -80,7 +80,7 @@ class Server:
         self._forget: process_lifetime.Unregister = lambda: None
         self._door: Door | None = None
 
-    def _make_protocol(self, place: Place) -> Protocol:
+    def _make_protocol(self, place: ConnectionSlot) -> Protocol:
         quota = ByteQuota(MESSAGES_OF_CONNECTION * self.message_size, self.unread)
         answers = ByteQuota(sys.maxsize, self.unread_answers)
         return Protocol(self, CallsOfConnection(self._served, quota, answers), place)

@@ -27,7 +27,7 @@ from h2.exceptions import ProtocolError
 from a2a_grpc.binding.call import GrpcCall, Handler
 from a2a_grpc.server.frames import FrameCutter, is_void
 from a2a_grpc.server.inbox import Inbox
-from a2a_grpc.server.places import Place
+from a2a_grpc.server.places import ConnectionSlot
 from a2a_tasks.access.token_buckets import LocalBuckets
 from a2a_tasks.bindings.byte_quota import ByteQuota
 from a2a_tasks.conf import conf
@@ -77,7 +77,7 @@ REFUSALS: Mapping[bytes, Handler] = {
 class Protocol(H2Protocol):
     """One connection."""
 
-    def __init__(self, server: Server, handler: CallsOfConnection, place: Place) -> None:
+    def __init__(self, server: Server, handler: CallsOfConnection, place: ConnectionSlot) -> None:
         # Pings are sent here: grpclib pings only while a call is open, and then waits for what it cannot send.
         config = Configuration(_keepalive_time=None)
         # Any byte in headers: a value that is not ASCII fails only its own call.

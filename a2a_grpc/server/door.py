@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from a2a_grpc.server.places import ConnectionLimits, Place, TooManyConnections
+from a2a_grpc.server.places import ConnectionLimits, ConnectionSlot, TooManyConnections
 from a2a_tasks.outages import ThrottledLogger
 
 __all__ = ["Door"]
@@ -35,7 +35,7 @@ class Door:
         sock: socket.socket,
         tls: ssl.SSLContext | None,
         limits: ConnectionLimits,
-        make: Callable[[Place], asyncio.Protocol],
+        make: Callable[[ConnectionSlot], asyncio.Protocol],
     ) -> None:
         """`make` returns the protocol of a new connection, which gives the place back when the connection is lost."""
         self._sock, self._tls, self._limits, self._make = sock, tls, limits, make
@@ -86,7 +86,7 @@ class Door:
         self._beginning.add(task)
         task.add_done_callback(self._beginning.discard)
 
-    async def _begin(self, sock: socket.socket, place: Place) -> None:
+    async def _begin(self, sock: socket.socket, place: ConnectionSlot) -> None:
         """Begin the connection, after the handshake if there is TLS."""
         times = (
             {"ssl_handshake_timeout": HANDSHAKE_SECONDS, "ssl_shutdown_timeout": FAREWELL_SECONDS}

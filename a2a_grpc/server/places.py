@@ -7,7 +7,7 @@ from collections import Counter
 from a2a_tasks.access.rate_limits import network
 from a2a_tasks.conf import conf
 
-__all__ = ["ConnectionLimits", "Place", "TooManyConnections"]
+__all__ = ["ConnectionLimits", "ConnectionSlot", "TooManyConnections"]
 
 #: One place in this many is reserved for addresses without connections: a health check gets in at one client's limit.
 KEPT = 10
@@ -34,7 +34,7 @@ class ConnectionLimits:
         """Return the number of open connections."""
         return self._taken.total()
 
-    def take(self, address: str) -> Place:
+    def take(self, address: str) -> ConnectionSlot:
         """Count a connection from this address (IPv6: from its subscriber's network). Raises TooManyConnections."""
         here = network(address)
         mine = self._taken[here]
@@ -44,7 +44,7 @@ class ConnectionLimits:
         if self._most and len(self) >= self._most - kept:
             raise TooManyConnections(f"{len(self)} are open (A2A_GRPC_CONNECTIONS)")
         self._taken[here] += 1
-        return Place(self, here)
+        return ConnectionSlot(self, here)
 
     def _release(self, here: str) -> None:
         self._taken[here] -= 1
@@ -52,7 +52,7 @@ class ConnectionLimits:
             del self._taken[here]
 
 
-class Place:
+class ConnectionSlot:
     """The place of one connection."""
 
     def __init__(self, limits: ConnectionLimits, here: str) -> None:

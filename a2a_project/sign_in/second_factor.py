@@ -21,7 +21,7 @@ from a2a_tasks.conf import path_below
 __all__ = ["CountedAgainForm", "CountedForm", "SecondFactor"]
 
 
-class _Counted:
+class _LockoutForm:
     """A form for a code: a wrong one counts like a wrong password (`access/lockout.py`)."""
 
     user: User
@@ -39,11 +39,11 @@ class _Counted:
         return code
 
 
-class CountedForm(_Counted, AuthenticateForm):  # type: ignore[misc]  # allauth is untyped
+class CountedForm(_LockoutForm, AuthenticateForm):  # type: ignore[misc]  # allauth is untyped
     """The form at a sign-in."""
 
 
-class CountedAgainForm(_Counted, ReauthenticateForm):  # type: ignore[misc]
+class CountedAgainForm(_LockoutForm, ReauthenticateForm):  # type: ignore[misc]
     """The form before a signed-in user changes the credentials."""
 
 

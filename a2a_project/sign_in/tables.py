@@ -13,7 +13,7 @@ from a2a_console.admin.access.people_admin import OfSuperusers
 __all__ = ["register"]
 
 
-class Kept(OfSuperusers, admin.ModelAdmin):  # type: ignore[type-arg]  # of several tables
+class SignInRowAdmin(OfSuperusers, admin.ModelAdmin):  # type: ignore[type-arg]  # of several tables
     """Rows can be viewed and deleted, such as a lost factor or an account of the issuer."""
 
     list_display = ("user", "shown")
@@ -37,4 +37,4 @@ class Kept(OfSuperusers, admin.ModelAdmin):  # type: ignore[type-arg]  # of seve
 def register() -> None:
     """Replace allauth's own pages."""
     admin.site.unregister([EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken])
-    admin.site.register([Authenticator, SocialAccount], Kept)
+    admin.site.register([Authenticator, SocialAccount], SignInRowAdmin)

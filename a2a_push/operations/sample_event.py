@@ -15,7 +15,7 @@ from a2a_tasks.audit import Action
 from a2a_tasks.outbound import FaultKind
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import EventKind, LogEvent
 from a2a_tasks.protocol.values import Raw, Role, Task, TaskState, TaskStatus
 from a2a_tasks.sealing import Unsealable
 from a2a_tasks.store import audit, clock
@@ -53,7 +53,7 @@ def _prepare(config: PushConfig) -> PreparedRequest:
     name, at, working = f"test-{secrets.token_hex(12)}", clock.now(), TaskState.WORKING
     said = {"messageId": name, "role": Role.AGENT.value, "parts": [{"text": TEXT}]}
     message = write(said | {"metadata": {MARK: True}})
-    event = Recorded(
+    event = LogEvent(
         number=1,
         kind=EventKind.STATUS,
         body=status_body(working, at, message.decode()),

@@ -24,7 +24,7 @@ from django.db.models.expressions import Combinable
 from a2a_push.models import Delivery, DeliveryBody
 from a2a_push.store.records import LARGE
 
-__all__ = ["Key", "has", "key_of", "put", "read", "remove_unused", "sizes", "whole"]
+__all__ = ["Key", "has", "key_of", "put", "read", "remove_unused", "sizes", "select_body"]
 
 M = TypeVar("M", bound=Model)
 
@@ -79,7 +79,7 @@ def _of(deliveries: Collection[Delivery]) -> QuerySet[DeliveryBody]:
     return DeliveryBody.objects.filter(reduce(or_, (Q(**key._asdict()) for key in keys)))
 
 
-def whole() -> Combinable:
+def select_body() -> Combinable:
     """Return the expression for the body of a delivery, from its own row or the shared one."""
     shared = _same(DeliveryBody.objects.all()).values("body")
     return Case(When(body="", then=Subquery(shared)), default=F("body"), output_field=TextField())

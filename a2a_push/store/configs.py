@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 
 from a2a_push.keyring import origin
 from a2a_push.models import Delivery, DeliveryStatus, PushConfig
-from a2a_push.store.cursor import begin_late, freeze_rest
+from a2a_push.store.cursor import begin_late, freeze_unsent
 from a2a_push.store.presence import note_one_more
 from a2a_push.store.receivers import receiver_of
 from a2a_tasks import pubsub, sealing
@@ -237,7 +237,7 @@ def move(old: int, new: int) -> None:
     own = {config.public_id: config for config in PushConfig.objects.filter(task_id=new)}
     successor = tasks.read_status(new)
     for config in going:
-        freeze_rest(config, successor.public_id)
+        freeze_unsent(config, successor.public_id)
         _begin_anew(config, new, own.pop(config.public_id, None))
     note_one_more()
     if len(own) + len(going) > conf.MAX_PUSH_CONFIGS and own:

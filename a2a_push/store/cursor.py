@@ -32,7 +32,7 @@ from a2a_tasks.agents import registry
 from a2a_tasks.conf import base_url, conf
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.files import in_event, in_task
-from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded, fold
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, LogEvent, fold
 from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus, replace
 from a2a_tasks.store import clock
 from a2a_tasks.store.event_log import count_bytes, read_pages, state_at
@@ -40,7 +40,7 @@ from a2a_tasks.store.file_links import make_linker
 from a2a_tasks.store.records import LogPosition, WantedEvents
 from a2a_tasks.store.tasks import find_by_key
 
-__all__ = ["BATCH_BYTES", "begin_late", "freeze_rest", "next_deliveries"]
+__all__ = ["BATCH_BYTES", "begin_late", "freeze_unsent", "next_deliveries"]
 
 #: Seconds until the next search for a webhook that waits for the rest of an artifact, if there was a new piece.
 PATIENCE = 0.25
@@ -92,7 +92,7 @@ def next_deliveries(configs: Sequence[PushConfig]) -> tuple[dict[int, Delivery],
     return found, left + [config.pk for config, _ in steps[len(made) :]]
 
 
-def freeze_rest(config: PushConfig, name: str) -> None:
+def freeze_unsent(config: PushConfig, name: str) -> None:
     """Store all unsent events of an ended task as deliveries under the id it had, before its successor takes over the id."""
     _pass_frozen(config)
     steps = _steps(config)
@@ -245,7 +245,7 @@ def _steps(config: PushConfig) -> Iterator[tuple[PushConfig, SelectionStep]]:
         yield config, step
 
 
-def _next(config: PushConfig, glance: list[Recorded] | None = None) -> SelectionStep | None:
+def _next(config: PushConfig, glance: list[LogEvent] | None = None) -> SelectionStep | None:
     """Return the next step of the log to send, and move the cursor past events that are not sent.
 
     If it returns None, it has set the time of the next search in the config. `glance`: events after the cursor, if they
@@ -278,8 +278,8 @@ def _next(config: PushConfig, glance: list[Recorded] | None = None) -> Selection
 
 
 def _read(
-    config: PushConfig, glance: list[Recorded] | None
-) -> tuple[list[Recorded], SelectionStep | None]:
+    config: PushConfig, glance: list[LogEvent] | None
+) -> tuple[list[LogEvent], SelectionStep | None]:
     """Return events after the cursor, and their step. More events are read only if the first ones may not be complete."""
     detail, after = _detail(config.task.agent), [_after(config)]
     events = _read_pages(after, GLANCE, GLANCE_BYTES)[0] if glance is None else glance
@@ -290,7 +290,7 @@ def _read(
     return events, step
 
 
-def _read_pages(after: Sequence[LogPosition], limit: int, max_count: int) -> list[list[Recorded]]:
+def _read_pages(after: Sequence[LogPosition], limit: int, max_count: int) -> list[list[LogEvent]]:
     return read_pages(after, limit=limit, max_bytes=max_count, longest=MAX_JOINED_BYTES)
 
 
@@ -304,7 +304,7 @@ def _after(config: PushConfig) -> LogPosition:
     return LogPosition(config.task_id, config.cursor, which)
 
 
-def _is_cut(events: Sequence[Recorded], config: PushConfig) -> bool:
+def _is_cut(events: Sequence[LogEvent], config: PushConfig) -> bool:
     """Return whether the log has more events than were read."""
     return bool(events) and events[-1].number < config.task.last_event
 
@@ -341,7 +341,7 @@ def _subject(config: PushConfig, name: str, limit: int) -> Task | None:
     return _brief(config, name or task.public_id)
 
 
-def _without_content(config: PushConfig, name: str, event: Recorded, limit: int) -> Task:
+def _without_content(config: PushConfig, name: str, event: LogEvent, limit: int) -> Task:
     """Return the task at an event, without content; a status event's message is included if it is not too long."""
     task = config.task
     state, at = state_at(task.pk, event.number) or (TaskState.SUBMITTED, task.created_at)

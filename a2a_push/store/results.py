@@ -93,7 +93,7 @@ settle_batched = BatchedCall(settle, run=run_to_completion)
 
 @transaction.atomic
 def _settle_group(attempts: list[SettledAttempt]) -> list[ClaimedWebhook | Exception | None]:
-    held = _lock_held(attempts)
+    held = _lock_leased(attempts)
     items = list(held.values())
     _judge(items)
     for item in items:
@@ -114,7 +114,7 @@ def _settle_group(attempts: list[SettledAttempt]) -> list[ClaimedWebhook | Excep
     return results
 
 
-def _lock_held(attempts: Sequence[SettledAttempt]) -> dict[int, _Item]:
+def _lock_leased(attempts: Sequence[SettledAttempt]) -> dict[int, _Item]:
     """Return the attempts whose holders still hold their webhooks, by the keys of these, which are locked."""
     configs = PushConfig.objects.filter(pk__in={each.claimed.config for each in attempts})
     configs = configs.select_related("receiver", "task__context").defer(*claims.UNREAD)

@@ -54,7 +54,7 @@ class Denial(NamedTuple):
     object: str = ""
 
 
-class _Seen:
+class _DenialCount:
     """The number of unwritten denials of a kind, and the time from which the next entry may be written."""
 
     def __init__(self, until: float) -> None:
@@ -71,19 +71,19 @@ class Throttle:
     ) -> None:
         self._write, self._clock = write, clock
         self._lock = threading.Lock()
-        self._seen: dict[Denial, _Seen] = {}
+        self._counts: dict[Denial, _DenialCount] = {}
 
     def tell(self, denial: Denial) -> bool:
         """Count a denial. True if it was written at once, False if `flush` has to write it."""
         now = self._clock()
         with self._lock:
             kind = self._kind(denial, now)
-            seen = self._seen.get(kind)
+            seen = self._counts.get(kind)
             if seen is not None and now < seen.until:
                 seen.count += 1
                 return False
             count = seen.count if seen is not None else 0
-            self._seen[kind] = _Seen(now + REST)
+            self._counts[kind] = _DenialCount(now + REST)
         self._write(kind, count + 1)
         return True
 
@@ -91,21 +91,21 @@ class Throttle:
         """Write the counts that were not written yet."""
         now = self._clock()
         with self._lock:
-            counted = [(denial, seen.count) for denial, seen in self._seen.items() if seen.count]
+            counted = [(denial, seen.count) for denial, seen in self._counts.items() if seen.count]
             for denial, _ in counted:
-                self._seen[denial] = _Seen(now + REST)
+                self._counts[denial] = _DenialCount(now + REST)
         for denial, count in counted:
             self._write(denial, count)
 
     def _kind(self, denial: Denial, now: float) -> Denial:
         """Return the denial, or the one for all others: a caller with many addresses fills neither memory nor log."""
-        if denial in self._seen or len(self._seen) < MAX_COUNT:
+        if denial in self._counts or len(self._counts) < MAX_COUNT:
             return denial
         for old in [
-            old for old, seen in self._seen.items() if not seen.count and seen.until <= now
+            old for old, seen in self._counts.items() if not seen.count and seen.until <= now
         ]:
-            del self._seen[old]
-        return denial if len(self._seen) < MAX_COUNT else Denial(denial.action, "others", "")
+            del self._counts[old]
+        return denial if len(self._counts) < MAX_COUNT else Denial(denial.action, "others", "")
 
 
 def _put(denial: Denial, count: int) -> Future[None]:

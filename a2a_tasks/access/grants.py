@@ -51,12 +51,12 @@ _WITH = {
 Given = Mapping[str, Mapping[str, frozenset[GrantRight]]]
 
 
-class _Known(NamedTuple):
+class _CachedGrants(NamedTuple):
     given: Given
     until: float
 
 
-_known: _Known | None = None
+_known: _CachedGrants | None = None
 
 
 @receiver(setting_changed)
@@ -121,7 +121,7 @@ def _read() -> Given:
     for agent, grantee, right in Grant.objects.values_list("agent", "grantee", "right"):
         rights = given[agent].get(grantee, frozenset())
         given[agent][grantee] = rights | _WITH.get(GrantRight(right), {GrantRight(right)})
-    _known = _Known(given, until)
+    _known = _CachedGrants(given, until)
     return given
 
 

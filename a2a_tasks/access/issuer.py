@@ -35,7 +35,7 @@ from a2a_tasks.outbound.web_address import WebAddress, parse
 from a2a_tasks.protocol.errors import A2AError, Overloaded
 from a2a_tasks.protocol.jsontext import read
 
-__all__ = ["Keys", "Published", "guard", "read_signing_keys", "read_keys_of"]
+__all__ = ["Keys", "PublishedKey", "guard", "read_signing_keys", "read_keys_of"]
 
 logger = logging.getLogger(__name__)
 #: Seconds after which keys are fetched anew: while the issuer answers, a withdrawn key is accepted no longer than that.
@@ -61,7 +61,7 @@ _outage = ThrottledLogger(logger, "the keys of A2A_JWT_ISSUER cannot be fetched"
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedKey:
     """A public key, and the one algorithm it is for, if its `alg` names one."""
 
     kid: str | None
@@ -79,7 +79,7 @@ class UnreadableKeys(Exception):
     """A document of the issuer that is malformed, or not the issuer's."""
 
 
-def read_signing_keys(document: Any) -> list[Published]:
+def read_signing_keys(document: Any) -> list[PublishedKey]:
     """Return the signing keys of a JWK Set (RFC 7517 §5); keys of another type or use are skipped.
 
     Raises UnreadableKeys.
@@ -90,7 +90,7 @@ def read_signing_keys(document: Any) -> list[Published]:
     return [found for jwk in keys[:MAX_KEYS] if (found := _public(jwk)) is not None]
 
 
-def _public(jwk: Any) -> Published | None:
+def _public(jwk: Any) -> PublishedKey | None:
     if not isinstance(jwk, dict) or jwk.get("use", "sig") != "sig":
         return None
     try:
@@ -104,7 +104,7 @@ def _public(jwk: Any) -> Published | None:
     if isinstance(raw, RSAPublicKey) and raw.key_size < MIN_RSA_LENGTH:
         return None
     kid, algorithm = jwk.get("kid"), jwk.get("alg")
-    return Published(kid if isinstance(kid, str) else None, algorithm, key)
+    return PublishedKey(kid if isinstance(kid, str) else None, algorithm, key)
 
 
 class Keys:
@@ -112,17 +112,17 @@ class Keys:
 
     def __init__(
         self,
-        fetch: Callable[[], Awaitable[list[Published]]],
+        fetch: Callable[[], Awaitable[list[PublishedKey]]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._fetch, self._clock = fetch, clock
-        self._keys: list[Published] = []
+        self._keys: list[PublishedKey] = []
         self._read = self._tried = float("-inf")
         self._asking: asyncio.Task[None] | None = None
         #: True if the last fetch failed.
         self._away = False
 
-    async def find_keys(self, kid: str | None) -> list[Published]:
+    async def find_keys(self, kid: str | None) -> list[PublishedKey]:
         """Return the keys with that `kid`; all keys for a token without one. Raises Overloaded when there are none."""
         await self._see_to_them()
         found = self._of(kid)
@@ -131,7 +131,7 @@ class Keys:
             found = self._of(kid)
         return found
 
-    def _of(self, kid: str | None) -> list[Published]:
+    def _of(self, kid: str | None) -> list[PublishedKey]:
         return [key for key in self._keys if kid is None or key.kid == kid]
 
     async def _see_to_them(self) -> None:
@@ -175,10 +175,10 @@ class Keys:
             self._read, self._away = self._clock(), False
 
 
-def read_keys_of(issuer: str, jwks_url: str) -> Callable[[], Awaitable[list[Published]]]:
+def read_keys_of(issuer: str, jwks_url: str) -> Callable[[], Awaitable[list[PublishedKey]]]:
     """Return the function that fetches the issuer's keys, from their URL or from the one in its discovery document."""
 
-    async def fetch() -> list[Published]:
+    async def fetch() -> list[PublishedKey]:
         tls = await asyncio.to_thread(make_tls_context, str(conf.JWT_CA_BUNDLE))
         client = Client(guard(issuer, jwks_url), limits=LIMITS, tls=tls)
         try:

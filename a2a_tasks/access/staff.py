@@ -29,14 +29,14 @@ def audit_staff(get_response: Next) -> Callable[[HttpRequest], HttpResponseBase]
     def serve(request: HttpRequest) -> HttpResponseBase:
         with act_as(lambda: _who(request), _name_user(request)):
             response: HttpResponseBase = get_response(request)
-        _heed(request, response)
+        _record_forbidden(request, response)
         return response
 
     async def serve_async(request: HttpRequest) -> HttpResponseBase:
         with act_as(lambda: _who(request), _name_user(request)):
             response: HttpResponseBase = await get_response(request)
         if response.status_code == HTTPStatus.FORBIDDEN:
-            await sync_to_async(_heed)(request, response)
+            await sync_to_async(_record_forbidden)(request, response)
         return response
 
     return serve_async if iscoroutinefunction(get_response) else serve
@@ -56,7 +56,7 @@ def _name_user(request: HttpRequest) -> str:
     return request_id_of(request.headers.get("x-request-id", ""))
 
 
-def _heed(request: HttpRequest, response: HttpResponseBase) -> None:
+def _record_forbidden(request: HttpRequest, response: HttpResponseBase) -> None:
     if response.status_code == HTTPStatus.FORBIDDEN and is_ours(request.path_info):
         caller = getattr(request, CALLER, None) or Caller(principal=_who(request))
         auth_failures.record_forbidden(

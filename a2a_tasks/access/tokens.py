@@ -19,7 +19,7 @@ from joserfc.jwt import JWTClaimsRegistry
 from a2a_tasks.access.credentials import Identity
 from a2a_tasks.access.errors import refuse
 from a2a_tasks.access.identity_cache import shorten_principal
-from a2a_tasks.access.issuer import Keys, Published, read_keys_of
+from a2a_tasks.access.issuer import Keys, PublishedKey, read_keys_of
 from a2a_tasks.agents.security import BEARER, is_scope
 from a2a_tasks.caller import Caller, is_tenant
 from a2a_tasks.conf import base_url, conf, of_settings
@@ -134,7 +134,7 @@ def _parse(text: str, rules: Rules) -> jws.CompactSignature:
 
 
 def verify_token(
-    token: jws.CompactSignature, keys: list[Published], rules: Rules, now: float
+    token: jws.CompactSignature, keys: list[PublishedKey], rules: Rules, now: float
 ) -> Identity:
     """Return the identity in the token, if one of these keys signed it and it is valid at `now` (seconds since 1970).
 
@@ -155,7 +155,7 @@ def verify_token(
     return _check_claims(claims, rules, now)
 
 
-def _verify_signature(token: jws.CompactSignature, by: Published, algorithm: str) -> bool:
+def _verify_signature(token: jws.CompactSignature, by: PublishedKey, algorithm: str) -> bool:
     try:
         return jws.validate_compact(token, by.key, registry=_registry([algorithm]))
     except (JoseError, ValueError):  # another curve, a signature of another length

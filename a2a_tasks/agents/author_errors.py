@@ -12,7 +12,7 @@ from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, Genera
 from typing import Any, TypeVar
 
 from a2a_tasks import guests
-from a2a_tasks.protocol.soundness import check_kept, mend
+from a2a_tasks.protocol.soundness import check_storable, mend
 
 __all__ = ["Unused", "definition", "keepable", "line_of", "note_change"]
 
@@ -106,7 +106,7 @@ def keepable(name: str, value: Any, where: str = "") -> Any:
     with the member's name, for values of types that JSON does not have.
     """
     mended = mend(value)
-    check_kept(name, mended)
+    check_storable(name, mended)
     if mended is not value:
         note_change(name, where)
     return mended

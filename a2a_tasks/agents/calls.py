@@ -69,12 +69,12 @@ class CallAnswer:
         return found[0] if len(found) == 1 else None
 
 
-def read_kept(agent: str, kept: Mapping[str, Any]) -> CallAnswer:
+def read_call_answer(agent: str, kept: Mapping[str, Any]) -> CallAnswer:
     """Return the answer that the step of a call has kept."""
     return msgspec.convert({**kept, "agent": agent}, CallAnswer)
 
 
-class _Begun(msgspec.Struct, frozen=True):
+class _CallIds(msgspec.Struct, frozen=True):
     """The result of the step that begins a call: the ids of the task, its key, and the time at which the wait ends."""
 
     task: str
@@ -158,7 +158,7 @@ class _CallWait:
                 late = await self._wait(calls, begun)
         return [await self._keep(call, begun[call.name], call.name in late) for call in self._calls]
 
-    async def _begin(self, call: WantedCall, in_thread: bool) -> _Begun:
+    async def _begin(self, call: WantedCall, in_thread: bool) -> _CallIds:
         kept = await self._journal.begin(call.name)
         if kept is None:
             try:
@@ -167,7 +167,7 @@ class _CallWait:
             except BaseException:
                 self._journal.give_up(call.name)
                 raise
-        return msgspec.json.decode(kept, type=_Begun)
+        return msgspec.json.decode(kept, type=_CallIds)
 
     async def _accept(self, call: WantedCall, in_thread: bool) -> str:
         """Let the host accept the call. While its agent takes no tasks, the run waits, as at an outage."""
@@ -182,7 +182,7 @@ class _CallWait:
             with self._journal.lend_slot(in_thread=in_thread):
                 await self._journal.pause(seconds)
 
-    async def _wait(self, calls: Sequence[WantedCall], begun: Mapping[str, _Begun]) -> set[str]:
+    async def _wait(self, calls: Sequence[WantedCall], begun: Mapping[str, _CallIds]) -> set[str]:
         """Wait until all calls are answered, or late; return the late ones."""
         journal = self._journal
         until = {begun[call.name].key: begun[call.name].until for call in calls}
@@ -207,7 +207,7 @@ class _CallWait:
             now = await journal.clock()
         return {call.name for call in calls if begun[call.name].key in going}
 
-    async def _keep(self, call: WantedCall, begun: _Begun, late: bool) -> CallAnswer:
+    async def _keep(self, call: WantedCall, begun: _CallIds, late: bool) -> CallAnswer:
         """Return the answer of a call, which is kept as a step. A late child is cancelled, unless it may be left."""
 
         async def read() -> dict[str, Any]:
@@ -215,7 +215,7 @@ class _CallWait:
             return await self._journal.read_answer(begun.key, cancels=cancels)
 
         step = DurableStep(self._journal, self._loop, call.name + ANSWER, read, is_done=True)
-        return read_kept(call.agent, await step)
+        return read_call_answer(call.agent, await step)
 
 
 def want(

@@ -295,7 +295,7 @@ class Conversation:
         wanted = None if limit is None else limit - len(new)
         old: Sequence[str] = ()
         if known.kept and wanted != 0:
-            old = await self._read_kept(key, known, wanted)
+            old = await self._read_last_stored(key, known, wanted)
         return [msgspec.json.decode(item) for item in (*old, *new)]
 
     async def _append(self, key: str, added: Sequence[str]) -> None:
@@ -327,7 +327,7 @@ class Conversation:
             return msgspec.json.decode(last)
         if not known.kept:
             return None
-        (last,) = await self._read_kept(key, known, 1)
+        (last,) = await self._read_last_stored(key, known, 1)
         known.kept -= 1
         known.kept_size -= _size(last)
         return msgspec.json.decode(last)
@@ -343,7 +343,7 @@ class Conversation:
             self._lists[key] = _List(stored, stored.length, stored.size)
         return self._lists[key]
 
-    async def _read_kept(self, key: str, known: _List, limit: int | None) -> Sequence[str]:
+    async def _read_last_stored(self, key: str, known: _List, limit: int | None) -> Sequence[str]:
         """Read the last of the stored items that stay."""
         found = await self.read_items(key, known.stored.length - known.kept, limit)
         if found.version != known.stored.version:

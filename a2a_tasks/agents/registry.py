@@ -105,7 +105,7 @@ def _find_version(slug: str, chosen: str) -> Agent | None:
 def choose(slug: str, conversation: str) -> Agent | None:
     """Return the version for a new conversation: that of the canary for its share, else the one that serves."""
     switch = switches.find(slug)
-    if switch.canary and versions.place(conversation) < switch.canary_percent:
+    if switch.canary and versions.percentile(conversation) < switch.canary_percent:
         own, canary = _found.get(slug), versions.find(slug, switch.canary)
         if own is not None and own.version == switch.canary:
             return own

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from a2a_tasks.agents.declaration import AnnouncedAgent
 
-__all__ = ["AnnouncedVersion", "find", "has", "list_slugs", "list_versions", "place", "put"]
+__all__ = ["AnnouncedVersion", "find", "has", "list_slugs", "list_versions", "percentile", "put"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,6 @@ def find(slug: str, version: str) -> AnnouncedVersion | None:
     return next((one for one in list_versions(slug) if one.agent.version == version), None)
 
 
-def place(conversation: str) -> float:
+def percentile(conversation: str) -> float:
     """Return the hash of a conversation's id as a number from 0 to 100: a canary gets those below its percentage."""
     return int.from_bytes(hashlib.sha256(conversation.encode()).digest()[:8]) / 2**64 * 100

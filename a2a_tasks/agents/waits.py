@@ -66,19 +66,19 @@ class _Wait(ABC, Generic[T]):
             until = length.timestamp()
         journal.waiting += 1
         try:
-            return await self._rest(now, until, parks=parks, alone=alone)
+            return await self._wait_until(now, until, parks=parks, alone=alone)
         finally:
             journal.waiting -= 1
 
     @abstractmethod
-    async def _rest(self, now: float, until: float, *, parks: bool, alone: bool) -> T:
+    async def _wait_until(self, now: float, until: float, *, parks: bool, alone: bool) -> T:
         """Wait from now until a time of the clock."""
 
 
 class Sleep(_Wait[None]):
     """A wait for a time."""
 
-    async def _rest(self, now: float, until: float, *, parks: bool, alone: bool) -> None:
+    async def _wait_until(self, now: float, until: float, *, parks: bool, alone: bool) -> None:
         # While the agent does something else, look again from time to time.
         journal, short = self._journal, float(conf.PARK_SECONDS)
         while parks and until - now > short:
@@ -97,7 +97,7 @@ class TaskWait(_Wait[TaskState]):
         super().__init__(*about)
         self._agent, self._task_id = agent, task_id
 
-    async def _rest(self, now: float, until: float, *, parks: bool, alone: bool) -> TaskState:
+    async def _wait_until(self, now: float, until: float, *, parks: bool, alone: bool) -> TaskState:
         name, state = f"{self._name}: state", ""
         if name not in self._journal.results:
             with self._journal.lend_slot(in_thread=alone):

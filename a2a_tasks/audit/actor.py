@@ -19,19 +19,19 @@ __all__ = ["act_as", "actor", "request_id", "request_id_of", "staff", "system"]
 _REQUEST = re.compile(r"[A-Za-z0-9._:/+=@-]{1,64}")
 
 
-class _Acting(NamedTuple):
+class _ActorContext(NamedTuple):
     #: Called when an entry is written: a user who signs in is known only then.
     who: Callable[[], str]
     request: str
 
 
-_acting: ContextVar[_Acting | None] = ContextVar("a2a_acting", default=None)
+_acting: ContextVar[_ActorContext | None] = ContextVar("a2a_acting", default=None)
 
 
 @contextmanager
 def act_as(who: Callable[[], str], request: str = "") -> Iterator[None]:
     """Set the actor, and the request id, of all actions in the block."""
-    token = _acting.set(_Acting(who, request))
+    token = _acting.set(_ActorContext(who, request))
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import ON, failpoint
 from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.errors import A2AError, InternalError
-from a2a_tasks.protocol.lifecycle import Recorded
+from a2a_tasks.protocol.lifecycle import LogEvent
 from a2a_tasks.protocol.sse import FAREWELL, KEEP_ALIVE, error_frame, frame, write_gap
 from a2a_tasks.streaming.stream import EventStream
 
@@ -140,7 +140,7 @@ class EventStreamConsumer(AsyncHttpConsumer):  # type: ignore[misc]
         await self.send_body(b"".join(frames) or KEEP_ALIVE, more_body=True)
         failpoint("stream.began")
 
-    def _write(self, events: Sequence[Recorded]) -> bytes:
+    def _write(self, events: Sequence[LogEvent]) -> bytes:
         encode = self.stream.encode
         return b"".join([self._frame(e.number, encode(self.dialect, e)) for e in events])
 

@@ -46,17 +46,17 @@ from a2a_tasks.conf import conf
 from a2a_tasks.execution.agent_call import RunThreads, drive, tell_of_cancel
 from a2a_tasks.execution.pipe import (
     READ_LATER,
+    AgentLogged,
+    AgentRaised,
     AgentWaits,
     Answer,
     Ask,
     FrameTooLarge,
-    Logged,
     Output,
-    Raised,
-    Reported,
     Signal,
     StartRun,
     TurnEnded,
+    UsageReported,
     iterate_messages,
     largest_frame,
     pack,
@@ -86,7 +86,7 @@ def relay(method: M) -> M:
     return cast("M", functools.wraps(method)(ask))
 
 
-class AskingJournal(Journal):
+class RemoteJournal(Journal):
     """The journal of a turn whose real one is in the runner's process."""
 
     of, parks = "journal", True
@@ -135,14 +135,14 @@ class AskingJournal(Journal):
 
     def report(self, used: UsageReport) -> None:
         """Send a report of usage to the runner at once."""
-        self._tell(Reported(used))
+        self._tell(UsageReported(used))
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         """Call a function in a thread for agents."""
         return await self._threads.in_thread(work)
 
 
-class Asking:
+class RemotePart:
     """A part of a turn that is read through the runner."""
 
     def __init__(self, ask: Asker) -> None:
@@ -150,21 +150,21 @@ class Asking:
         self.ask = ask
 
 
-class AskingFiles(Asking, Files):
+class RemoteFiles(RemotePart, Files):
     """The files of a turn, read and downloaded through the runner."""
 
     of = "files"
     read_stored, download = relay(Files.read_stored), relay(Files.download)
 
 
-class AskingSecrets(Asking, Secrets):
+class RemoteSecrets(RemotePart, Secrets):
     """The secrets of a turn."""
 
     of = "secrets"
     read_handed = relay(Secrets.read_handed)
 
 
-class AskingConversation(Asking, Conversation):
+class RemoteConversation(RemotePart, Conversation):
     """The conversation of a turn. The runner gets the changes at the end of the turn."""
 
     of = "conversation"
@@ -188,7 +188,7 @@ class TellingLog:
                 self._missed += 1
                 return
             self._left -= 1
-        self._send(Logged(line))
+        self._send(AgentLogged(line))
 
     def count_dropped(self, count: int) -> None:
         """Count lines that were not kept."""
@@ -198,7 +198,7 @@ class TellingLog:
     def close(self) -> None:
         """Send the number of lines that were not kept."""
         if self._missed:
-            self._send(Logged(None, self._missed))
+            self._send(AgentLogged(None, self._missed))
 
 
 class RunnerPipe:
@@ -280,7 +280,7 @@ class HostedTurn:
         self._cancelled = start.cancelled
         self._threads = RunThreads(start.agent)
         loop = asyncio.get_running_loop()
-        journal = AskingJournal(self._ask, self._tell, self._threads)
+        journal = RemoteJournal(self._ask, self._tell, self._threads)
         later: dict[str, Any] = {
             name: Later(partial(self._ask, "turn", name), loop) for name in READ_LATER
         }
@@ -288,9 +288,9 @@ class HostedTurn:
             **start.about,
             **later,
             journal=journal,
-            files=AskingFiles(self._ask),
-            secrets=AskingSecrets(self._ask),
-            conversation=AskingConversation(self._ask),
+            files=RemoteFiles(self._ask),
+            secrets=RemoteSecrets(self._ask),
+            conversation=RemoteConversation(self._ask),
         )
         #: True once the agent has ended. Work that it left running must not send questions in the name of the next turn.
         self._over = False
@@ -377,13 +377,13 @@ class HostedTurn:
             raise
 
 
-def _describe_fault(fault: BaseException) -> Raised:
+def _describe_fault(fault: BaseException) -> AgentRaised:
     is_public = isinstance(fault, AgentError)
     trace = "".join(traceback.format_exception(fault))
     notes = "\n".join(map(str, getattr(fault, "__notes__", ()))).splitlines()
     # This works even if its str() raises; the notes come last and are skipped.
     text = traceback.format_exception_only(fault)[-1 - len(notes)].rstrip()
-    return Raised(_shorten(str(fault) if is_public else text), _shorten(trace), is_public)
+    return AgentRaised(_shorten(str(fault) if is_public else text), _shorten(trace), is_public)
 
 
 def _shorten(text: str) -> str:

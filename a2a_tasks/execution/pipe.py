@@ -32,9 +32,9 @@ __all__ = [
     "StartRun",
     "FrameTooLarge",
     "TurnEnded",
-    "Logged",
-    "Raised",
-    "Reported",
+    "AgentLogged",
+    "AgentRaised",
+    "UsageReported",
     "Output",
     "AgentWaits",
     "largest_frame",
@@ -112,7 +112,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class AgentLogged:
     """A log line of the agent, or the number of lines that were not kept."""
 
     line: Line | None
@@ -141,7 +141,7 @@ class TurnEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class UsageReported:
     """A report of the usage of models."""
 
     used: UsageReport
@@ -155,7 +155,7 @@ class AgentWaits:
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
+class AgentRaised:
     """The agent raised."""
 
     text: str

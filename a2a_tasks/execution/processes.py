@@ -24,17 +24,17 @@ from a2a_tasks.agents import Agent, AgentError, Turn
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.agent_call import RunThreads
 from a2a_tasks.execution.pipe import (
+    AgentLogged,
+    AgentRaised,
     AgentWaits,
     Answer,
     Ask,
     FrameTooLarge,
-    Logged,
     Output,
-    Raised,
-    Reported,
     Signal,
     StartRun,
     TurnEnded,
+    UsageReported,
     largest_frame,
     pack,
     receive,
@@ -114,7 +114,7 @@ class AgentProcess:
             logger.debug("the pipe to process %s has ended", self.pid)
         except Exception as fault:  # noqa: BLE001 - unpickling calls code of the agent
             is_public = isinstance(fault, FrameTooLarge)
-            self._deliver(Raised(str(fault), traceback.format_exc(), is_public))
+            self._deliver(AgentRaised(str(fault), traceback.format_exc(), is_public))
         finally:
             self.kill()  # without its pipe, the process is of no use
             self._writer.close()
@@ -163,17 +163,17 @@ class ProcessRun:
     def take(self, message: Any, size: int) -> None:
         """Handle a message of the process, which has so many bytes; None is its death."""
         match message:
-            case Logged():
+            case AgentLogged():
                 self._note(message)
                 return
-            case Reported(used):
+            case UsageReported(used):
                 self._turn._journal.report(used)  # noqa: SLF001 - private to agents
                 return
             case AgentWaits(begins):
                 self._wait(1 if begins else -1)
                 return
             case Signal.IDLE | None:
-                self._rest()
+                self._release_child()
         if not self._left:
             self._held += size
             self._messages.put_nowait((message, size))
@@ -190,7 +190,7 @@ class ProcessRun:
         self._room.set()
         return message
 
-    def _note(self, message: Logged) -> None:
+    def _note(self, message: AgentLogged) -> None:
         if self._log is not None and message.line is not None:
             self._log.take(message.line)
         if self._log is not None and message.missed:
@@ -204,9 +204,9 @@ class ProcessRun:
             self._lent.close()
         elif self._waits == step == 1 and not (self.gone or journal.parks):
             self._lent.enter_context(journal.lend_slot(in_thread=False))
-            self._lent.enter_context(self._pool.lend_place())
+            self._lent.enter_context(self._pool.lend_process())
 
-    def _rest(self) -> None:
+    def _release_child(self) -> None:
         if not self.gone:
             self.gone = True
             self._lent.close()
@@ -263,7 +263,7 @@ class ProcessRun:
                     self.over, self._turn.memory = True, msgspec.json.decode(ended.memory)
                     self._turn.conversation.adopt(ended.conversation)
                     return None
-                case Raised() as raised:
+                case AgentRaised() as raised:
                     self.over = True
                     raise raised.fault()
                 case None:
@@ -356,7 +356,7 @@ class Processes:
         return child
 
     @contextlib.contextmanager
-    def lend_place(self) -> Iterator[None]:
+    def lend_process(self) -> Iterator[None]:
         """Let another turn have a process, as long as the block lasts; for a while there may be more of them then."""
         self._places.release()
         try:

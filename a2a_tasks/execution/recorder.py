@@ -317,7 +317,7 @@ class Recorder:
     def _chunk(self, chunk: Chunk) -> None:
         # This raises for values that JSON cannot express, before anything is changed.
         body = self._body(chunk, last=chunk.last)
-        artifact = self._place(chunk)
+        artifact = self._get_artifact(chunk)
         self.answer_begun = self.answer_begun or chunk.artifact_id == self.answer
         if len(self._words) < MAX_TITLE:
             texts = [part.text[:MAX_TITLE] for part in chunk.parts if isinstance(part.text, str)]
@@ -385,7 +385,7 @@ class Recorder:
         self._artifact_bytes += size
         self._gathered += size
 
-    def _place(self, chunk: Chunk) -> _OpenArtifact:
+    def _get_artifact(self, chunk: Chunk) -> _OpenArtifact:
         """Return the artifact of a chunk; a new one gets its row with this batch."""
         previous = self._artifacts.get(chunk.artifact_id)
         if previous is not None and chunk.append:

@@ -27,7 +27,7 @@ MAX_ID_LENGTH = 256
 _NUMBER = re.compile(r"#[0-9]+\Z")
 
 
-class _Stored(msgspec.Struct):
+class _StoredToolEvent(msgspec.Struct):
     """The members of a stored event that say what was told."""
 
     class Status(msgspec.Struct):
@@ -42,7 +42,7 @@ class _Stored(msgspec.Struct):
     status: Status
 
 
-_decode = msgspec.json.Decoder(_Stored).decode
+_decode = msgspec.json.Decoder(_StoredToolEvent).decode
 
 
 class ToolEvents:

@@ -27,7 +27,7 @@ from a2a_tasks.models.event import Event
 from a2a_tasks.models.grant import ALL, Grant, GrantRight
 from a2a_tasks.models.handed_secret import HandedSecret
 from a2a_tasks.models.idempotency import Idempotency
-from a2a_tasks.models.privacy import Held, Hold, TenantRetention
+from a2a_tasks.models.privacy import Hold, HoldKind, TenantRetention
 from a2a_tasks.models.run import (
     BEHIND,
     IS_BEHIND,
@@ -79,7 +79,7 @@ __all__ = [
     "Event",
     "Grant",
     "HandedSecret",
-    "Held",
+    "HoldKind",
     "Hold",
     "BEHIND",
     "IS_BEHIND",

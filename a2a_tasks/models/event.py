@@ -30,7 +30,7 @@ class Event(models.Model):
     state = models.CharField(max_length=32, blank=True, default="", choices=STATES)
     #: The run that wrote the event; null for the host's own (accepted, cancelled, given up).
     run = models.BigIntegerField(null=True)
-    #: JSON as in `protocol.lifecycle.Recorded.body`; empty where the Message row has it.
+    #: JSON as in `protocol.lifecycle.LogEvent.body`; empty where the Message row has it.
     body = models.TextField(blank=True, default="")
     created_at = models.DateTimeField(db_default=Now())
 

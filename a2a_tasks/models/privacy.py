@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 
-class Held(models.TextChoices):
+class HoldKind(models.TextChoices):
     """Kinds of objects that a legal hold can cover."""
 
     TENANT = "tenant"  #: everything of a tenant, also below it (`acme` holds `acme/eu`)
@@ -19,7 +19,7 @@ class Held(models.TextChoices):
 class Hold(models.Model):
     """A legal hold: its objects are not purged or erased until it is released. Rows stay as a record of past holds."""
 
-    kind = models.CharField("on", max_length=16, choices=Held.choices)
+    kind = models.CharField("on", max_length=16, choices=HoldKind.choices)
     #: Name of the tenant, the principal, the context or the task. The tenant is empty on a host without tenants.
     name = models.CharField(max_length=256, blank=True, default="")
     reason = models.CharField(max_length=500)

@@ -31,7 +31,7 @@ from a2a_tasks.failpoints import failpoint
 from a2a_tasks.operations.accept_message import accept, check
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol.errors import A2AError, InvalidParams, Overloaded, RateLimited, TaskEnded
-from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, Recorded
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, LogEvent
 from a2a_tasks.protocol.operators import DELEGATION
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Message, Role, TaskState
@@ -128,7 +128,7 @@ class OperatedCalls(calls.AgentCalls):
 async def _follow(task: int, after: int, ends: Collection[TaskState]) -> None:
     """Read the log of a task after an event, until it is in one of these states. It may have been in them before."""
 
-    def is_end(event: Recorded) -> bool:
+    def is_end(event: LogEvent) -> bool:
         return event.state in ends
 
     reader = await EventReader.open(task, after=after, until=is_end)

@@ -17,7 +17,7 @@ from a2a_tasks.operations.backpressure import limit_waiting
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.idempotency import fingerprint, name_of_key, name_of_message
-from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent, fold
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Raw, Task, TaskState
 from a2a_tasks.store import event_log
@@ -62,7 +62,7 @@ class AcceptedSend:
         #: The task onto which new events are folded, and the number of the last event it includes.
         self._view, self._since = accepted.view, accepted.number
         #: The last events read; beyond a slice of the log, earlier ones are dropped and read again for the answer.
-        self.events: list[Recorded] = []
+        self.events: list[LogEvent] = []
 
     async def close(self) -> None:
         """Stop reading. The run goes on."""
@@ -100,7 +100,7 @@ class AcceptedSend:
             await insist(run_in_thread, reveal, self.accepted.task)
         return self.accepted.view
 
-    def ends(self, event: Recorded) -> bool:
+    def ends(self, event: LogEvent) -> bool:
         """Return whether this event ends the message's turn: the task ended, or its own run asks for input."""
         if event.state in TERMINAL or (event.kind is EventKind.MESSAGE and not self._is_task):
             return True
@@ -112,7 +112,7 @@ class AcceptedSend:
             self._keep(events)
         return await self.task()
 
-    async def reach(self, number: int) -> list[Recorded]:
+    async def reach(self, number: int) -> list[LogEvent]:
         """Read up to an existing event, or to the end of the turn; return the events that came after it."""
         await insist(self._read_to, number)
         return [event for event in self.events if event.number > number]
@@ -129,7 +129,7 @@ class AcceptedSend:
                     await self._hear()
         return await self.task()
 
-    def _keep(self, events: list[Recorded]) -> None:
+    def _keep(self, events: list[LogEvent]) -> None:
         if self.events and sum(event.size for event in self.events) > event_log.SLICE_BYTES:
             self.events = []
         self.events += events

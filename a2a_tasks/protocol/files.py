@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_tasks.protocol.lifecycle import Recorded
+from a2a_tasks.protocol.lifecycle import LogEvent
 from a2a_tasks.protocol.values import UNSET, Part, Raw, Task, TaskPage, UnsetType, replace
 
 __all__ = [
@@ -125,7 +125,7 @@ def in_answer(answer: Any, link: Link) -> Any:
     return answer
 
 
-def in_event(event: Recorded, link: Link) -> Recorded:
+def in_event(event: LogEvent, link: Link) -> LogEvent:
     """Return the event with links to its files."""
     if _MARK_TEXT not in event.body:
         return event

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.soundness import check_kept
+from a2a_tasks.protocol.soundness import check_storable
 from a2a_tasks.protocol.values import UNSET, Message, Part
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def find_fault(schema: Any) -> str:
     from a2a_tasks.protocol import schemas  # noqa: PLC0415 - jsonschema has 5 MiB, and few agents have forms
 
     try:
-        check_kept("form", schema)
+        check_storable("form", schema)
         size = len(write(schema))
         if size > MAX_BYTES:
             return f"it has {size} bytes, and may have {MAX_BYTES}"

@@ -120,12 +120,12 @@ def _too_deep(body: bytes, limit: int) -> bool:
 
 def _too_many(body: bytes, limit: int) -> bool:
     """Return whether there are more values: each follows a comma or is the first after a bracket."""
-    if _marks(body) <= limit:  # nearly every request ends here
+    if _count_separators(body) <= limit:  # nearly every request ends here
         return False
     # A value has at most four quotes, those of its name and its own; with more quotes the exact count is not needed.
     if body.count(b'"') - body.count(b'\\"') > 4 * limit:
         return True
-    return _marks(_without_strings(body)) > limit
+    return _count_separators(_without_strings(body)) > limit
 
 
 def _too_wide(body: bytes) -> bool:
@@ -145,7 +145,7 @@ def _without_strings(body: bytes) -> bytes:
     return _STRINGS.sub(b"", body.replace(b"\\\\", b"").replace(b'\\"', b""))
 
 
-def _marks(body: bytes) -> int:
+def _count_separators(body: bytes) -> int:
     return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 

@@ -27,7 +27,7 @@ __all__ = [
     "TRANSITIONS",
     "EventKind",
     "IllegalTransition",
-    "Recorded",
+    "LogEvent",
     "advance",
     "assemble",
     "fold",
@@ -90,7 +90,7 @@ class EventKind(enum.IntEnum):
     TOOL = 5  #: a call of a tool or its result, as a TaskStatusUpdateEvent for clients that activate the extension
 
 
-class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+class LogEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One event of the log.
 
     `body` is JSON text: the Message for INPUT and MESSAGE; `{"status": ...}` for STATUS and TOOL, and
@@ -171,7 +171,7 @@ def assemble(bodies: Iterable[str], known: Iterable[Raw] = ()) -> dict[str, byte
     return {artifact_id: _encode(artifact) for artifact_id, artifact in artifacts.items()}
 
 
-def fold(task: Task, events: Iterable[Recorded]) -> Task:
+def fold(task: Task, events: Iterable[LogEvent]) -> Task:
     """Return the task after the events: the answer of GetTask, computed from the events of a stream (law 6).
 
     An agent's question enters the history together with its answer.

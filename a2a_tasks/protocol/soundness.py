@@ -13,7 +13,7 @@ from typing import Any
 
 from a2a_tasks.protocol.values import UNSET, Part
 
-__all__ = ["check_json", "check_kept", "check_parts", "mend", "mend_text"]
+__all__ = ["check_json", "check_storable", "check_parts", "mend", "mend_text"]
 
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 #: Most bits of an integer that is kept as text: Python writes no more than 4300 digits.
@@ -35,7 +35,7 @@ def mend(value: Any) -> Any:
     """Return a value as other readers of JSON take it. A sound one is returned as it is.
 
     Texts and names as by `mend_text`; NaN and infinities become None, as in JavaScript; integers beyond 64 bits become
-    their digits as text, so that no digit is lost. Types that JSON does not have stay: `check_kept` names them.
+    their digits as text, so that no digit is lost. Types that JSON does not have stay: `check_storable` names them.
     """
     if isinstance(value, str):
         return mend_text(value)
@@ -100,27 +100,27 @@ def check_json(value: Any) -> None:
             check_json(item)
 
 
-def check_kept(name: str, value: Any) -> None:
+def check_storable(name: str, value: Any) -> None:
     """Raise TypeError, with the member's name, for values that JSON changes: sets, bytes, NaN, dates.
 
     Tuples come back as lists. `name` is the name of the value in code: `turn.memory`.
     """
     try:
-        _check_kept(name, value)
+        _check_storable(name, value)
     except RecursionError:
         raise TypeError(f"{name} cannot be stored as JSON: it is nested too deeply") from None
 
 
-def _check_kept(name: str, value: Any) -> None:
+def _check_storable(name: str, value: Any) -> None:
     if isinstance(value, dict):
         for key, member in value.items():
             inner = f"{name}[{key!r}]"
             if type(key) is not str:
                 raise TypeError(f"{inner} cannot be stored as JSON: its key is no str")
-            _check_kept(inner, member)
+            _check_storable(inner, member)
     elif isinstance(value, list | tuple):
         for number, member in enumerate(value):
-            _check_kept(f"{name}[{number}]", member)
+            _check_storable(f"{name}[{number}]", member)
     elif value is not None and type(value) not in {bool, int, float, str}:
         raise TypeError(f"{name} cannot be stored as JSON: it is a {type(value).__name__}")
     else:

@@ -21,7 +21,7 @@ from a2a_tasks.protocol.jsontext import read
 from a2a_tasks.signatures.forms import form_of, loose, payload, strict
 from a2a_tasks.signatures.signing import encode_base64url
 
-__all__ = ["ALLOWED", "SignatureHeader", "CardUnverified", "Verified", "headers", "verify"]
+__all__ = ["ALLOWED", "SignatureHeader", "CardUnverified", "VerifiedCard", "headers", "verify"]
 
 #: Types of keys by algorithm. No `none`, and no symmetric algorithms: with those, every verifier could also sign.
 ALLOWED: Mapping[str, str] = {
@@ -64,7 +64,7 @@ class SignatureHeader:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedCard:
     """A verified card, and the header of the signature that verified it."""
 
     header: SignatureHeader
@@ -85,7 +85,7 @@ def verify(
     now: float,
     algorithms: Collection[str] = ALLOWED.keys(),
     loosely: bool = False,
-) -> Verified:
+) -> VerifiedCard:
     """Verify a card by trusted JWKs; `now` in seconds since 1970. Raises CardUnverified.
 
     With `loosely`, signatures of the loose form count too. That form omits empty members, so a requirement without
@@ -139,7 +139,7 @@ def _verify(
     keys: list[Mapping[str, Any]],
     now: float,
     algorithms: Collection[str],
-) -> Verified:
+) -> VerifiedCard:
     header = _header(entry)
     if header.algorithm not in ALLOWED or header.algorithm not in algorithms:
         raise _SignatureFlaw(f"{header.algorithm!r} is not allowed")
@@ -147,7 +147,7 @@ def _verify(
     for jwk in _find_keys(header, keys, now):
         for way, form, content in documents:
             if _holds(header.algorithm, jwk, f"{entry['protected']}.{content}".encode(), signature):
-                return Verified(header, way, form)
+                return VerifiedCard(header, way, form)
     raise _SignatureFlaw(f"it does not match the card and the key {header.kid!r}")
 
 

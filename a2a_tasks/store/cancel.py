@@ -17,7 +17,7 @@ from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Delegation, Run, RunStatus, Task
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
-from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
+from a2a_tasks.protocol.lifecycle import TERMINAL, LogEvent
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit, cancel_notices, event_log
 from a2a_tasks.store.behind import release
@@ -95,7 +95,7 @@ def _cancel(by: _By, which: Q, *, with_calls: bool = True) -> values.Task:
 @transaction.atomic
 def _write(
     by: _By, which: Q, *, open_before: bool
-) -> tuple[Task, Recorded | None, dict[int, int | None]]:
+) -> tuple[Task, LogEvent | None, dict[int, int | None]]:
     """Return the task, the event, and the cancelled runs with the context in which they are ordered."""
     task = event_log.lock_task(which)
     if task is None:

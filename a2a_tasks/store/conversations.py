@@ -172,7 +172,7 @@ class _History:
             if role == Role.USER:
                 turns[task].append((number, at))
 
-        def place(
+        def make_entries(
             task: int, number: float, size: int, position: int | None = None
         ) -> Iterator[_Entry]:
             begun = [turn for turn in turns[task] if turn[0] <= number]
@@ -180,11 +180,11 @@ class _History:
                 yield _Entry(max(begun)[1], task, number, size, position)
 
         for task, number, _, _, size in rows:
-            yield from place(task, number, size)
+            yield from make_entries(task, number, size)
         for task, size in self._statuses():
-            yield from place(task, LAST, size)
+            yield from make_entries(task, LAST, size)
         for task, number, position, size in self._artifacts(list(turns)):
-            yield from place(task, number, size, position)
+            yield from make_entries(task, number, size, position)
 
     def _in_time(self, column: str) -> Q:
         """Select what did not come later."""

@@ -25,7 +25,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import AskPolicy, Delegation, EndPolicy, Event, Run, RunStatus, Step, Task
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.operators import ASKED_BY, CALLS
 from a2a_tasks.protocol.values import Message, Part, Role, TaskState
 from a2a_tasks.store import event_log
@@ -194,7 +194,7 @@ def note_waits(run: ClaimedRun, names: Collection[str]) -> bool:
     return calls.filter(_GOES_ON, awaited=True).exists()
 
 
-def tell_waits(run: ClaimedRun) -> list[Recorded]:
+def tell_waits(run: ClaimedRun) -> list[LogEvent]:
     """Let the status of a task that is being parked name the called tasks that it awaits, so that its client can follow them."""
     task = event_log.lock_task(pk=run.task)
     if task is None or not task.is_task or task.state != TaskState.WORKING:
@@ -296,11 +296,11 @@ def _list_asking(parent: int) -> QuerySet[Delegation]:
 
 
 @transaction.atomic
-def _settle_questions(key: int) -> list[Recorded]:
+def _settle_questions(key: int) -> list[LogEvent]:
     parent = event_log.lock_task(pk=key)
     if parent is None or TaskState(parent.state) in TERMINAL:
         return []
-    recorded: list[Recorded] = []
+    recorded: list[LogEvent] = []
     asking = list(_list_asking(key))
     for call in asking:
         if call.relayed is not None and not still_asks(call):

@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce
 from a2a_tasks.models import Artifact, Event, HandedSecret, Message, Task
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, advance
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent, advance
 from a2a_tasks.protocol.titles import title_of
 from a2a_tasks.protocol.values import Part, TaskState
 from a2a_tasks.store import clock
@@ -41,7 +41,7 @@ __all__ = [
 SLICE, SLICE_BYTES = 1000, 1024 * 1024
 
 
-class _Said(msgspec.Struct):
+class _Content(msgspec.Struct):
     """The members of a message that its text comes from."""
 
     parts: tuple[Part, ...] = ()
@@ -55,7 +55,7 @@ def now() -> datetime.datetime:
 
 def read_after(
     task: int, number: int, limit: int = SLICE, max_count: int = SLICE_BYTES
-) -> list[Recorded]:
+) -> list[LogEvent]:
     """Return events of a task after a number, oldest first: at most `limit`, and none after `max_count` bytes.
 
     The first event is read even if it is larger. If it is not the next number, the events between were removed (see
@@ -64,7 +64,7 @@ def read_after(
     return backend().read_events(task, number, limit, max_count)
 
 
-def all_there_was(events: Sequence[Recorded]) -> bool:
+def all_there_was(events: Sequence[LogEvent]) -> bool:
     """Return whether a read reached the end of the log, and was not ended by the limits of a slice."""
     return len(events) < SLICE and sum(event.size for event in events) < SLICE_BYTES
 
@@ -101,7 +101,7 @@ def lock_task(*which: Q, skip: bool = False, **columns: object) -> Task | None:
 
 def record(
     task: Task, kind: EventKind, body: str, *, role: str = "", run: int | None = None
-) -> Recorded:
+) -> LogEvent:
     """Write one event of the host to a locked task, in the name of a `run` if it belongs to its turn.
 
     With a role, the body becomes a message of the history.
@@ -116,7 +116,7 @@ def record(
         Message.objects.create(task=task, number=task.last_event, role=role, body=body)
     changed = ("last_event", "state", "status_at", "status_message", "status_text", "run_token")
     task.save(update_fields=[*changed, "is_task"])
-    return Recorded(number=task.last_event, kind=kind, body=body, state=state, run=run)
+    return LogEvent(number=task.last_event, kind=kind, body=body, state=state, run=run)
 
 
 def change_state(
@@ -126,14 +126,16 @@ def change_state(
     at: datetime.datetime,
     message: str = "",
     run: int | None = None,
-) -> Recorded:
+) -> LogEvent:
     """Change the state of a locked task by the life-cycle table, and write the event. Raises IllegalTransition.
 
     A terminal state takes the task from its run, and its artifacts are folded after the commit.
     """
     task.state = advance(TaskState(task.state), state)
     task.status_at, task.status_message = at, message
-    task.status_text = title_of(msgspec.json.decode(message, type=_Said).parts) if message else ""
+    task.status_text = (
+        title_of(msgspec.json.decode(message, type=_Content).parts) if message else ""
+    )
     task.is_task = True  # a client that waits for the first answer gets a task
     if state in TERMINAL:
         task.run_token = ""
@@ -152,7 +154,7 @@ def status_body(state: TaskState, at: datetime.datetime, message: str = "") -> s
 
 def read_pages(
     pages: Sequence[LogPosition], *, limit: int, max_bytes: int, longest: int
-) -> list[list[Recorded]]:
+) -> list[list[LogEvent]]:
     """Return the next `limit` events of each page, up to `max_bytes` of each, but at least one; one query for all pages.
 
     The body of an event is empty if it has more than `longest` bytes, or if it is a message, which has a row of its own.

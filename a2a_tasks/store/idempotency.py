@@ -20,7 +20,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.models import Idempotency, Run, Task
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import IdempotencyConflict, TaskNotFound
-from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded, fold
+from a2a_tasks.protocol.lifecycle import TERMINAL, LogEvent, fold
 from a2a_tasks.protocol.values import Raw, TaskState
 from a2a_tasks.store import event_log
 from a2a_tasks.store.hooks import Companion
@@ -142,9 +142,9 @@ def _make_previous(row: Idempotency, task: Task) -> PreviousSend:
     )
 
 
-def _events(task: int, through: int) -> list[Recorded]:
+def _events(task: int, through: int) -> list[LogEvent]:
     """Return the events of a task up to a number; fewer if retention has removed some."""
-    found: list[Recorded] = []
+    found: list[LogEvent] = []
     while not found or found[-1].number < through:
         after = found[-1].number if found else 0
         events = event_log.read_after(task, after, min(event_log.SLICE, through - after))

@@ -8,20 +8,20 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, Model, OuterRef, QuerySet
 
 from a2a_tasks.audit import Action, actor
-from a2a_tasks.models import Delegation, Held, Hold, Task
+from a2a_tasks.models import Delegation, Hold, HoldKind, Task
 from a2a_tasks.store import audit, clock
 from a2a_tasks.store.tenancy import within
 
-__all__ = ["AlreadyHeld", "Held", "in_force", "lay", "release", "exclude_held"]
+__all__ = ["AlreadyHeld", "HoldKind", "in_force", "lay", "release", "exclude_held"]
 
 M = TypeVar("M", bound=Model)
 #: The columns of a task that each kind of hold compares with its name. Tenants are not here: they include the tenants
 #: below them.
 COLUMNS = (
-    (Held.PRINCIPAL, "owner"),
-    (Held.PRINCIPAL, "created_by"),  # in the scope shared by its tenant
-    (Held.CONTEXT, "context__public_id"),
-    (Held.TASK, "public_id"),
+    (HoldKind.PRINCIPAL, "owner"),
+    (HoldKind.PRINCIPAL, "created_by"),  # in the scope shared by its tenant
+    (HoldKind.CONTEXT, "context__public_id"),
+    (HoldKind.TASK, "public_id"),
 )
 
 
@@ -34,11 +34,11 @@ def in_force() -> QuerySet[Hold]:
     return Hold.objects.filter(released_at=None).order_by("pk")
 
 
-def lay(kind: Held, name: str, reason: str) -> Hold:
+def lay(kind: HoldKind, name: str, reason: str) -> Hold:
     """Lay a hold, by the current actor. Raises AlreadyHeld, and ValueError without a reason or name."""
     if not reason.strip():
         raise ValueError("A hold needs a reason")
-    if not name and kind is not Held.TENANT:
+    if not name and kind is not HoldKind.TENANT:
         raise ValueError(f"The name of the {kind.value} is missing")
     try:
         with transaction.atomic():
@@ -63,7 +63,7 @@ def release(hold: int) -> bool:
 
 def exclude_held(rows: QuerySet[M], task: str = "") -> QuerySet[M]:
     """Return those of these rows that are not held; `task` is the prefix of the path to their task: `task__`."""
-    tenants = list(in_force().filter(kind=Held.TENANT).values_list("name", flat=True))
+    tenants = list(in_force().filter(kind=HoldKind.TENANT).values_list("name", flat=True))
     if tenants:
         rows = rows.exclude(within(tenants, f"{task}tenant"))
     for kind, column in COLUMNS:
@@ -77,7 +77,7 @@ def exclude_held(rows: QuerySet[M], task: str = "") -> QuerySet[M]:
 def _find_called() -> set[int]:
     """Return the tasks that tasks under a hold have called, and those below them."""
     found, callers = set[int](), set[int]()
-    for kind, column in ((Held.CONTEXT, "context__public_id"), (Held.TASK, "public_id")):
+    for kind, column in ((HoldKind.CONTEXT, "context__public_id"), (HoldKind.TASK, "public_id")):
         named = in_force().filter(kind=kind).values_list("name", flat=True)
         tasks = Task.objects.filter(**{f"{column}__in": list(named)})
         callers |= set(tasks.values_list("pk", flat=True))

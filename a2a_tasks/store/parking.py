@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import IS_PARKED, PARKED, WAITS_FOR_TASKS, Run, RunStatus, Task
-from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, Recorded
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, LogEvent
 from a2a_tasks.store import budget_room, delegations, segments
 from a2a_tasks.store.backend import call_news, fair_queue
 from a2a_tasks.store.backend.interface import backend
@@ -67,7 +67,7 @@ def park(parking: Parking) -> bool:
 
 
 @transaction.atomic
-def _write(parking: Parking) -> list[Recorded] | None:
+def _write(parking: Parking) -> list[LogEvent] | None:
     """Return the events of the wait; None if it need not wait."""
     run = parking.run
     # The sum is locked: a later search for runs to wake finds this one.

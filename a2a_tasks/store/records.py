@@ -18,7 +18,7 @@ from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conversation_changes import ConversationChanges
 from a2a_tasks.protocol.chats import ChatPlace
 from a2a_tasks.protocol.fields import rfc3339
-from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus
 from a2a_tasks.store.hooks import Companion
 from a2a_tasks.store.quarantine import Quarantine
@@ -359,7 +359,7 @@ class LogPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event to be appended; see `protocol.lifecycle.Recorded` for the fields."""
+    """An event to be appended; see `protocol.lifecycle.LogEvent` for the fields."""
 
     kind: EventKind
     body: str
@@ -432,18 +432,18 @@ class Batch:
         """True if the last status is terminal."""
         return self.status is not None and self.status.state in TERMINAL
 
-    def to_recorded(self, last: int) -> list[Recorded]:
+    def to_recorded(self, last: int) -> list[LogEvent]:
         """Return the events as the log stores them, the newest with number `last`."""
         first = last - len(self.events) + 1
         return [
-            Recorded(number=number, kind=e.kind, body=e.body, state=e.state, run=self.run)
+            LogEvent(number=number, kind=e.kind, body=e.body, state=e.state, run=self.run)
             for number, e in enumerate(self.events, first)
         ]
 
 
-def make_recorded(row: EventRow) -> Recorded:
+def make_recorded(row: EventRow) -> LogEvent:
     """Return the event of a row."""
-    return Recorded(
+    return LogEvent(
         number=row.number,
         kind=EventKind(row.kind),
         state=TaskState(row.state) if row.state else None,

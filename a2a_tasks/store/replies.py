@@ -26,7 +26,7 @@ from a2a_tasks.protocol.errors import (
 )
 from a2a_tasks.protocol.forms import FORM, UnfitAnswer, find_form, read_answer
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.operators import ASKED_BY
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, event_log
@@ -73,30 +73,30 @@ def reply(new: NewTask) -> Accepted:
     return accepted
 
 
-class _Taken(NamedTuple):
+class _ReplyEffects(NamedTuple):
     """The events of a message by task, down to the task that answers it, and the run there; None if a successor answers."""
 
-    recorded: list[tuple[int, list[Recorded]]]
+    recorded: list[tuple[int, list[LogEvent]]]
     run: Run | None
 
 
-class _Unchecked(Exception):
+class _UncheckedForm(Exception):
     """A question with a form, which the message was not compared with; `args` has its JSON."""
 
 
-def _write_checked(new: NewTask) -> tuple[Accepted, _Taken]:
+def _write_checked(new: NewTask) -> tuple[Accepted, _ReplyEffects]:
     """Write the message; compare it with the form of the question between two tries, while nothing is locked."""
     question = ""
     while True:  # until the question stays the same
         try:
             return _write(new, question)
-        except _Unchecked as found:
+        except _UncheckedForm as found:
             question = found.args[0]
             _refuse_unfit(question, new.message)
 
 
 @transaction.atomic
-def _write(new: NewTask, checked: str) -> tuple[Accepted, _Taken]:
+def _write(new: NewTask, checked: str) -> tuple[Accepted, _ReplyEffects]:
     """Return the message, and what it became."""
     new.lock_above()
     task = event_log.lock_task(visible_to(new.scope), public_id=new.id)
@@ -104,21 +104,21 @@ def _write(new: NewTask, checked: str) -> tuple[Accepted, _Taken]:
     assert task is not None  # noqa: S101 - _refuse raised otherwise
     new = _address(task, new)
     if TaskState(task.state) in TERMINAL:
-        return succeed(task, new), _Taken([], None)
+        return succeed(task, new), _ReplyEffects([], None)
     unfinished = _count_unfinished(task)
     question = task.status_message if TaskState(task.state) in INTERRUPTED else ""
-    asked = _find_asking(task) if ASKED_BY in question else None
+    asked = _find_open_question(task) if ASKED_BY in question else None
     if unfinished and not question and (asked := _find_hidden(task)):
         question = _read_question(asked.child)
     if FORM in question and question != checked:
-        raise _Unchecked(question)
+        raise _UncheckedForm(question)
     recorded, number = _record(task, new)
     if unfinished:
         new = replace(new, lease=None)  # it waits for the runs before it
     _note(new)
     if asked is None:
         run = create_run(task, number, new)
-        taken, turn, claimed = _Taken([], run), run.pk, _make_claimed(task, run, new)
+        taken, turn, claimed = _ReplyEffects([], run), run.pk, _make_claimed(task, run, new)
     else:
         taken, turn, claimed = _pass_down(asked, new), asked.turn, None
     new.accompany(task.pk)
@@ -133,7 +133,7 @@ def _write(new: NewTask, checked: str) -> tuple[Accepted, _Taken]:
         view=view(task),
         claimed_run=claimed,
     )
-    return accepted, _Taken([(task.pk, recorded), *taken.recorded], taken.run)
+    return accepted, _ReplyEffects([(task.pk, recorded), *taken.recorded], taken.run)
 
 
 def _address(task: Task, new: NewTask) -> NewTask:
@@ -144,7 +144,7 @@ def _address(task: Task, new: NewTask) -> NewTask:
     return replace(new, id=task.public_id, message=write(message).decode(), scope=scope)
 
 
-def _record(task: Task, new: NewTask) -> tuple[list[Recorded], int]:
+def _record(task: Task, new: NewTask) -> tuple[list[LogEvent], int]:
     """Write the message, after the question that it answers; return the events, and the number of the message."""
     waited = TaskState(task.state) in INTERRUPTED
     if waited and task.status_message:
@@ -156,7 +156,7 @@ def _record(task: Task, new: NewTask) -> tuple[list[Recorded], int]:
     return recorded, recorded[0].number
 
 
-class _Asking(NamedTuple):
+class _OpenQuestion(NamedTuple):
     """The call whose question stands in its parent, its child, which is locked, and the parent's run."""
 
     call: Delegation
@@ -164,7 +164,7 @@ class _Asking(NamedTuple):
     turn: int
 
 
-def _find_asking(task: Task) -> _Asking | None:
+def _find_open_question(task: Task) -> _OpenQuestion | None:
     """Return the call whose question stands in a locked task. Raises TaskNotWaiting if it was answered elsewhere."""
     call = list_relayed(task).first()
     if call is None:
@@ -174,13 +174,13 @@ def _find_asking(task: Task) -> _Asking | None:
     if child is None or not still_asks(call):
         raise TaskNotWaiting("The question was answered already")
     turns = Run.objects.filter(task=task, input_number=call.input_number)
-    return _Asking(call, child, turns.values_list("pk", flat=True)[0])
+    return _OpenQuestion(call, child, turns.values_list("pk", flat=True)[0])
 
 
-def _find_hidden(task: Task) -> _Asking | None:
+def _find_hidden(task: Task) -> _OpenQuestion | None:
     """Return the call whose question stood in a locked task, before the task said again that it works."""
     try:
-        return _find_asking(task)
+        return _find_open_question(task)
     except TaskNotWaiting:
         return None  # the message is one like others
 
@@ -192,13 +192,13 @@ def _read_question(task: Task) -> str:
     return task.status_message
 
 
-def _pass_down(asked: _Asking, new: NewTask) -> _Taken:
+def _pass_down(asked: _OpenQuestion, new: NewTask) -> _ReplyEffects:
     """Give the answer to the task that has asked, and return what it became there; its parent goes on waiting."""
     child = asked.child
     failpoint("call.answering")
     Delegation.objects.filter(pk=asked.call.pk).update(relayed=None)
     passes_on = ASKED_BY in child.status_message or hides_question(child)
-    deeper = _find_asking(child) if passes_on else None
+    deeper = _find_open_question(child) if passes_on else None
     before = Run.objects.filter(task=child).latest("pk")
     new = replace(
         _address(child, new),
@@ -212,8 +212,8 @@ def _pass_down(asked: _Asking, new: NewTask) -> _Taken:
     )
     recorded, number = _record(child, new)
     _note(new)
-    taken = _pass_down(deeper, new) if deeper else _Taken([], create_run(child, number, new))
-    return _Taken([(child.pk, recorded), *taken.recorded], taken.run)
+    taken = _pass_down(deeper, new) if deeper else _ReplyEffects([], create_run(child, number, new))
+    return _ReplyEffects([(child.pk, recorded), *taken.recorded], taken.run)
 
 
 def _note_sender(request: str, new: NewTask) -> str:

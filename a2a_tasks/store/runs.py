@@ -16,7 +16,7 @@ from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import IS_BEHIND, IS_PARKED, WAITS_FOR_SLOT, Run, RunStatus, Step, Task
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
+from a2a_tasks.protocol.lifecycle import TERMINAL, LogEvent
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import clock, event_log
 from a2a_tasks.store.backend.interface import backend
@@ -27,7 +27,7 @@ from a2a_tasks.store.segments import HANDED_BACK, EndSegment
 from a2a_tasks.telemetry.trace_context import AttemptBefore, note_attempt
 
 __all__ = [
-    "Reclaimed",
+    "LostRuns",
     "claim",
     "give_up",
     "hand_back",
@@ -236,7 +236,7 @@ def take_back_deaths(attempts: Mapping[int, int]) -> None:
         counted.update(deaths=F("deaths") - 1, error=error)
 
 
-class Reclaimed(NamedTuple):
+class LostRuns(NamedTuple):
     """The result of a search for lost runs."""
 
     queued: int = 0
@@ -258,7 +258,7 @@ def reclaim_expired(*, max_attempts: int, without: Collection[int] = ()) -> int:
 
 def queue_again(
     *, max_attempts: int, without: Collection[int] = (), watched: Collection[int] = ()
-) -> Reclaimed:
+) -> LostRuns:
     """Queue the runs whose lease has ended.
 
     `without`: keys of runs to skip. Runs in `watched` are not queued, but it is reported if they are locked.
@@ -267,12 +267,12 @@ def queue_again(
     others = lost.exclude(pk__in={*without, *watched}).values_list("pk", flat=True)[:BATCH]
     keys = {*others, *lost.filter(pk__in=watched).values_list("pk", flat=True)}
     if not keys:
-        return Reclaimed()
+        return LostRuns()
     failpoint("rescue.found")
     queued, spent, free = _queue_again(lost.filter(pk__in=keys), max_attempts, watched)
     for queue in {run.queue for run in queued}:
         pubsub.publish(pubsub.RunQueued(queue))
-    return Reclaimed(len(queued), spent, keys - free)
+    return LostRuns(len(queued), spent, keys - free)
 
 
 @transaction.atomic
@@ -420,7 +420,7 @@ def note(token: str, text: str) -> None:
     running.update(error=Concat(F("error"), Value(f"{text.rstrip()}\n")))
 
 
-def _give_up(task: Task, run: Run, client: str) -> Recorded:
+def _give_up(task: Task, run: Run, client: str) -> LogEvent:
     times = "once" if run.attempt == 1 else f"{run.attempt} times"
     run.status, run.token, run.lease_until = RunStatus.FAILED, "", None
     run.ended_at = Now()
@@ -431,7 +431,7 @@ def _give_up(task: Task, run: Run, client: str) -> Recorded:
     return _fail_task(task, f"The agent was interrupted {times} and was given up{client}.")
 
 
-def _fail_task(task: Task, text: str) -> Recorded:
+def _fail_task(task: Task, text: str) -> LogEvent:
     """Fail a locked task with a message of the host for its client; its queued runs are dropped."""
     behind = Run.objects.filter(task=task, status=RunStatus.QUEUED)
     behind.update(status=RunStatus.DROPPED, ended_at=Now())

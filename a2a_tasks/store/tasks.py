@@ -342,7 +342,7 @@ def list_tasks(scope: OwnerScope, request: ListTasksRequest) -> TaskPage:
     )
 
 
-class _Place(NamedTuple):
+class _ListPosition(NamedTuple):
     """The position of a task in a list, and the bytes of its row."""
 
     status_at: datetime.datetime
@@ -350,19 +350,19 @@ class _Place(NamedTuple):
     size: int
 
 
-def _rows(scope: OwnerScope, request: ListTasksRequest) -> list[_Place]:
+def _rows(scope: OwnerScope, request: ListTasksRequest) -> list[_ListPosition]:
     """Return the places of a page and the one after it. Each part has a query of its own, which can use the index."""
-    rows: list[_Place] = []
+    rows: list[_ListPosition] = []
     size = Bytes("status_message") + Bytes("metadata")
     for part in scope.parts:
         rest = _after(_filter_tasks(scope, part, request), scope, request.page_token)
         rest = rest.order_by("-status_at", "-id")[: request.page_size + 1]
-        rows += [_Place(*row) for row in rest.values_list("status_at", "pk", size)]
+        rows += [_ListPosition(*row) for row in rest.values_list("status_at", "pk", size)]
     rows.sort(reverse=True)
     return rows[: request.page_size + 1]
 
 
-def _take_fitting(rows: list[_Place], request: ListTasksRequest) -> list[_Place]:
+def _take_fitting(rows: list[_ListPosition], request: ListTasksRequest) -> list[_ListPosition]:
     """Return the first rows that fit into a page, at least one. It reads only sizes."""
     pks, history, room = [row.pk for row in rows], request.history_length, PAGE_BYTES
     sizes = _sizes(pks, history, artifacts=request.include_artifacts)
@@ -406,7 +406,7 @@ def _total(scope: OwnerScope, request: ListTasksRequest) -> int:
     return min(total, MAX_COUNTED) if filtered else total
 
 
-def _read_page(page: list[_Place], request: ListTasksRequest) -> list[values.Task]:
+def _read_page(page: list[_ListPosition], request: ListTasksRequest) -> list[values.Task]:
     rows = {row.pk: row for row in _Row.of(Task.objects.filter(pk__in=[p.pk for p in page]))}
     views = _views(
         [rows[place.pk] for place in page if place.pk in rows],  # one may have been removed since
@@ -423,7 +423,7 @@ def _signer(scope: OwnerScope) -> signing.Signer:
     return signing.Signer(salt=f"a2a.page/{scope.tenant}/{scope.owner}/{scope.agent}")
 
 
-def _token(scope: OwnerScope, last: _Place) -> str:
+def _token(scope: OwnerScope, last: _ListPosition) -> str:
     return _signer(scope).sign_object([last.status_at.isoformat(), last.pk])
 
 

@@ -143,7 +143,7 @@ def _list_queues_served() -> list[str]:
     return [queue for queues in there.values_list("queues", flat=True) for queue in queues]
 
 
-class _Judged(NamedTuple):
+class _CheckedVersion(NamedTuple):
     """A row as it was read, without its declaration; the agent, or why it is not served."""
 
     identity: tuple[str, ...]
@@ -152,25 +152,25 @@ class _Judged(NamedTuple):
 
 
 #: The rows that this process has judged, by key: declarations may be large, and are read once.
-_judged: dict[int, _Judged] = {}
+_checked: dict[int, _CheckedVersion] = {}
 
 
-def _read_all(slug: str = "") -> list[tuple[AgentVersion, _Judged]]:
+def _read_all(slug: str = "") -> list[tuple[AgentVersion, _CheckedVersion]]:
     """Return the announced versions, of one agent or of all, in the order of their first announcements."""
     which = AgentVersion.objects.filter(slug=slug) if slug else AgentVersion.objects.all()
     rows = list(which.defer("declaration").order_by("pk"))
     new = [
         row.pk
         for row in rows
-        if row.pk not in _judged or _judged[row.pk].identity != _identify(row)
+        if row.pk not in _checked or _checked[row.pk].identity != _identify(row)
     ]
     for start in range(0, len(new), READ):
         for row in AgentVersion.objects.filter(pk__in=new[start : start + READ]):
-            _judged[row.pk] = _judge(row)
+            _checked[row.pk] = _judge(row)
     if not slug:
-        for gone in _judged.keys() - {row.pk for row in rows}:
-            _judged.pop(gone, None)
-    return [(row, _judged[row.pk]) for row in rows if row.pk in _judged]
+        for gone in _checked.keys() - {row.pk for row in rows}:
+            _checked.pop(gone, None)
+    return [(row, _checked[row.pk]) for row in rows if row.pk in _checked]
 
 
 def _identify(row: AgentVersion) -> tuple[str, ...]:
@@ -178,14 +178,14 @@ def _identify(row: AgentVersion) -> tuple[str, ...]:
     return (*about, str(row.announced_at), str(conf.ENVIRONMENT_KEYS), str(conf.ENVIRONMENT_AGENTS))
 
 
-def _judge(row: AgentVersion) -> _Judged:
+def _judge(row: AgentVersion) -> _CheckedVersion:
     try:
         fault = find_fault(row)
         made = None if fault else read_declaration(row.declaration.encode())
     except Exception as unforeseen:  # noqa: BLE001 - one forged row must not hide the other agents
         made, fault = None, f"it cannot be read: {unforeseen!r}"
     agent = AnnouncedAgent(made, row.environment) if made else None
-    return _Judged(_identify(row), agent, fault)
+    return _CheckedVersion(_identify(row), agent, fault)
 
 
 def read_versions() -> dict[str, list[AnnouncedVersion]]:
@@ -224,7 +224,7 @@ class VersionRow(NamedTuple):
 
 def list_versions(slug: str = "") -> list[VersionRow]:
     """Return all versions of the agents, or of one, by slug and announcement; the host's own code comes first."""
-    rows: dict[str, list[tuple[AgentVersion, _Judged]]] = defaultdict(list)
+    rows: dict[str, list[tuple[AgentVersion, _CheckedVersion]]] = defaultdict(list)
     for row, judged in _read_all(slug):
         rows[row.slug].append((row, judged))
     served, set_by = Counter(_list_queues_served()), switches.read_switches(rows)
@@ -251,7 +251,7 @@ def _count_unfinished(slugs: Collection[str]) -> dict[tuple[str, str], int]:
 
 def _list_versions_of(
     slug: str,
-    rows: Sequence[tuple[AgentVersion, _Judged]],
+    rows: Sequence[tuple[AgentVersion, _CheckedVersion]],
     served: Mapping[str, int],
     unfinished: Mapping[tuple[str, str], int],
     switch: Switch,

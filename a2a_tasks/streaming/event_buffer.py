@@ -24,7 +24,7 @@ from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.dialects import Dialect, Subject
 from a2a_tasks.protocol.errors import Overloaded
-from a2a_tasks.protocol.lifecycle import Recorded
+from a2a_tasks.protocol.lifecycle import LogEvent
 from a2a_tasks.store import event_log
 from a2a_tasks.store.db import run_in_thread
 
@@ -65,7 +65,7 @@ class TaskEventBuffer:
         #: True if the task itself was removed: no events will come.
         self.gone = False
         #: The newest events, the oldest first. An empty deque takes 0.6 KiB, in every open stream.
-        self._tail: list[Recorded] = []
+        self._tail: list[LogEvent] = []
         self._most = int(conf.FEED_EVENTS)
         self._reading = asyncio.Lock()
         self._asked = False
@@ -75,7 +75,7 @@ class TaskEventBuffer:
         #: Bytes of the tail, with its frames.
         self._bytes = 0
 
-    def push(self, events: list[Recorded]) -> None:
+    def push(self, events: list[LogEvent]) -> None:
         """Append events; after a gap they are ignored, and a read of the log adds them later."""
         begun = self.end
         for event in events:
@@ -158,7 +158,7 @@ class TaskEventBuffer:
         self.gone = True
         self._wake()
 
-    async def after(self, number: int) -> list[Recorded]:
+    async def after(self, number: int) -> list[LogEvent]:
         """Return events after a number, from memory or, if it is far behind, from the log; maybe none.
 
         The amount is limited as for a read of the log, so that a slow client holds no more in memory. Raises
@@ -179,14 +179,14 @@ class TaskEventBuffer:
                 return events[:count]
         return events
 
-    async def _read(self, number: int) -> list[Recorded]:
+    async def _read(self, number: int) -> list[LogEvent]:
         """Read events after a number that is not the last."""
         events = await run_in_thread(event_log.read_after, self.task, number)
         if not events or events[0].number != number + 1:
             raise EventsRemoved(events[0].number if events else self.end + 1)
         return events
 
-    def encode(self, dialect: Dialect, subject: Subject, event: Recorded, *, final: bool) -> bytes:
+    def encode(self, dialect: Dialect, subject: Subject, event: LogEvent, *, final: bool) -> bytes:
         """Return the event in a dialect, encoded once for all followers."""
         if self.followers == 1 or event.number <= self.end - len(self._tail):
             return dialect.event(subject, event, final=final)

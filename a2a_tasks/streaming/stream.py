@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from a2a_tasks.protocol.dialects import Dialect, Subject
 from a2a_tasks.protocol.errors import TaskNotFound
 from a2a_tasks.protocol.files import Link, in_answer, in_event, refers
-from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.values import Raw, Task
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.tasks import FoundTask, find_by_key
@@ -40,7 +40,7 @@ class EventReader:
     __slots__ = ("_until", "done", "feed", "number")
 
     def __init__(
-        self, feed: TaskEventBuffer | None, after: int, until: Callable[[Recorded], bool]
+        self, feed: TaskEventBuffer | None, after: int, until: Callable[[LogEvent], bool]
     ) -> None:
         self.feed = feed
         self.number, self.done = after, False
@@ -52,7 +52,7 @@ class EventReader:
         task: int,
         *,
         after: int,
-        until: Callable[[Recorded], bool],
+        until: Callable[[LogEvent], bool],
         fresh: bool = False,
         over: bool = False,
     ) -> EventReader:
@@ -72,7 +72,7 @@ class EventReader:
         if feed is not None:
             await hub().release(feed)
 
-    async def next(self, seconds: float | None = None) -> list[Recorded]:
+    async def next(self, seconds: float | None = None) -> list[LogEvent]:
         """Return the next events; none if none came within `seconds`, or after the end.
 
         Raises EventsRemoved if retention removed them: then call `restart`.
@@ -93,7 +93,7 @@ class EventReader:
         self.number, self.done = found.last_event, found.state in TERMINAL
         return found
 
-    def _up_to_the_end(self, events: list[Recorded]) -> list[Recorded]:
+    def _up_to_the_end(self, events: list[LogEvent]) -> list[LogEvent]:
         for index, event in enumerate(events):
             if self._until(event):
                 self.done = True
@@ -114,7 +114,7 @@ class EventStream:
         first: Task | Raw | None,
         number: int,
         follower: EventReader,
-        heard: list[Recorded] | None = None,
+        heard: list[LogEvent] | None = None,
         removed: int = 0,
         shows_tools: bool = False,
     ) -> None:
@@ -156,7 +156,7 @@ class EventStream:
         first = first if self.link is None else in_answer(first, self.link)
         return dialect.first(self.subject, first, ended=ended)
 
-    def encode(self, dialect: Dialect, event: Recorded) -> bytes:
+    def encode(self, dialect: Dialect, event: LogEvent) -> bytes:
         """Return an event in a dialect, encoded once for all followers of the task in this process.
 
         In dialects with an artifact index, each stream counts for itself, so its own subject must see every event.
@@ -169,7 +169,7 @@ class EventStream:
             return dialect.event(self.subject, event, final=final)
         return feed.encode(dialect, self.subject, event, final=final)
 
-    async def batches(self, idle_seconds: float | None) -> AsyncIterator[list[Recorded] | None]:
+    async def batches(self, idle_seconds: float | None) -> AsyncIterator[list[LogEvent] | None]:
         """Yield the visible events in order, to the end of the stream; an empty list after at most `idle_seconds` without one.
 
         Events that this client does not see do not count. None: the next events were removed, and the stream must start again (`encode_start`, `removed`).
@@ -202,7 +202,7 @@ class EventStream:
             [],
         )
 
-    def _list_shown(self, events: list[Recorded]) -> list[Recorded]:
+    def _list_shown(self, events: list[LogEvent]) -> list[LogEvent]:
         shown = [event for event in events if event.kind in self._shown]
         if shown and self.on_first_event is not None:
             self.on_first_event()

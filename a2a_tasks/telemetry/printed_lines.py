@@ -16,7 +16,7 @@ __all__ = ["PrintedLines", "log_printed_lines"]
 MAX_LENGTH = 64 * 1024
 
 
-class _Printed(threading.local):
+class _LineBuffer(threading.local):
     """The beginning of the line that a thread is printing."""
 
     line = ""
@@ -31,7 +31,7 @@ class PrintedLines(ReplacedStream):
         """Replace `stream`, but keep its file descriptor; `name` is that of the logger."""
         super().__init__(stream)
         self._logger, self._level = logging.getLogger(name), level
-        self._printed = _Printed()
+        self._printed = _LineBuffer()
 
     def write(self, text: str) -> int:
         """Add text, and log each line that has ended. Returns the number of characters."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_push.keyring import Audience, Ring
+from a2a_push.keyring import Audience, KeyRing
 from lab.farm.admin_pages import admin_pages
 from lab.farm.checker import Terms, check
 from lab.farm.rows import Rows, read_rows, texts
@@ -66,7 +66,7 @@ class FarmLab(Lab):
     @property
     def terms(self) -> Terms:
         """What is promised here."""
-        ring = Ring.of([MASTER])
+        ring = KeyRing.of([MASTER])
         origin = f"http://receiver.farm.test:{self.ports['http']}"
         return Terms(
             scale=float(self.plan.environ["A2A_WEBHOOK_TIME_SCALE"]),

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import msgspec
 
-from a2a_tasks.failpoints import Armed
+from a2a_tasks.failpoints import ArmedFailpoint
 from lab.faultlab.agents_app import ledger
 from lab.faultlab.checker import Limits, Violation, check, recoveries
 from lab.faultlab.client import Client
@@ -401,7 +401,7 @@ class Lab:
     def arm(self, name: str, action: str, *, nth: int = 1) -> Fault:
         """Arm a failpoint: the first process to pass it for the n-th time from now takes the fault."""
         fault = Fault(f"{self._episodes}-{time.monotonic_ns()}", name, action, self)
-        armed = Armed(id=fault.id, name=name, action=action, nth=nth)
+        armed = ArmedFailpoint(id=fault.id, name=name, action=action, nth=nth)
         new = self.failpoints / "armed.new"
         new.write_bytes(msgspec.json.encode(armed))
         new.rename(self.failpoints / "armed")

@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from a2a_tasks.failpoints import Armed
+from a2a_tasks.failpoints import ArmedFailpoint
 from a2a_tasks.models import Delegation, Event, Run, Task
 from tests.journeys.fixtures import Ask
 from tests.journeys.hosts import QUICK, web
@@ -47,7 +47,7 @@ class Story:
 
     def arm(self, name: str, nth: int) -> None:
         """Let a process be killed at this step."""
-        armed = Armed(id=name, name=name, action="kill", nth=nth)
+        armed = ArmedFailpoint(id=name, name=name, action="kill", nth=nth)
         (self.failpoints / "armed").write_bytes(msgspec.json.encode(armed))
 
     @property

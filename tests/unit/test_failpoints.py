@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from a2a_tasks import checks, failpoints
-from a2a_tasks.failpoints import NAMES, Armed
+from a2a_tasks.failpoints import NAMES, ArmedFailpoint
 from tests import ROOT, backend
 
 pytestmark = pytest.mark.backend("sqlite")
@@ -39,7 +39,7 @@ def pass_by(directory: Path | str, *names: str) -> subprocess.CompletedProcess[s
 
 def arm(directory: Path, action: str, *, nth: int = 1) -> None:
     """Arm `accept.before`."""
-    armed = Armed(id="1", name="accept.before", action=action, nth=nth)
+    armed = ArmedFailpoint(id="1", name="accept.before", action=action, nth=nth)
     (directory / "armed").write_bytes(msgspec.json.encode(armed))
 
 

@@ -27,7 +27,7 @@ class HoldForm(ModelForm[Hold]):
     def clean(self) -> dict[str, Any]:
         """Require a name, except for the default tenant. Refuse a second hold on the same object."""
         cleaned = super().clean() or {}
-        if not cleaned.get("name") and cleaned.get("kind") != legal_holds.Held.TENANT:
+        if not cleaned.get("name") and cleaned.get("kind") != legal_holds.HoldKind.TENANT:
             raise ValidationError("Only a tenant may have no name.")
         same = legal_holds.in_force().filter(
             kind=cleaned.get("kind"), name=cleaned.get("name") or ""
@@ -57,7 +57,7 @@ class HoldAdmin(HostWideAdmin[Hold]):
 
     def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
         """Write the hold."""
-        row = legal_holds.lay(legal_holds.Held(obj.kind), obj.name, obj.reason)
+        row = legal_holds.lay(legal_holds.HoldKind(obj.kind), obj.name, obj.reason)
         obj.pk, obj.by = row.pk, row.by
 
     @admin.action(description="Release selected holds", permissions=["release"])

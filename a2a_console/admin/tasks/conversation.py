@@ -98,7 +98,7 @@ def conversation(context: Context, before: str) -> ConversationPage:
     newest = Task.objects.filter(context=context).order_by("-status_at", "-pk").only(*columns)
     found = list(newest[: TASKS + 1])
     tasks = {task.pk: task for task in found[:TASKS]}
-    place = _place(before)
+    place = _read_position(before)
     rows = _messages(tasks, place)
     page = _Page(rows[:MESSAGES][::-1], place)
     chapters = [
@@ -114,7 +114,7 @@ def conversation(context: Context, before: str) -> ConversationPage:
     )
 
 
-def _place(text: str) -> Position | None:
+def _read_position(text: str) -> Position | None:
     words = text.split(".")
     # The database would refuse a number that is longer than any key.
     if len(words) != 2 or len(words[0]) > 18 or len(words[1]) > 9:  # noqa: PLR2004
@@ -147,7 +147,7 @@ class _Page:
 
     def read_messages(self) -> Mapping[int, list[ConversationEntry]]:
         """Return the entries by task."""
-        whole = _whole(Message.objects.all(), self.rows)
+        whole = _read_cut(Message.objects.all(), self.rows)
         questions = self._questions()
         messages: dict[int, list[ConversationEntry]] = defaultdict(list)
         for row in self.rows:
@@ -218,7 +218,7 @@ class _Page:
             .order_by("task_id", "position")
             .values("task_id", "position", "name", "first_event", "head", "length")[:ARTIFACTS]
         )
-        whole = _whole(Artifact.objects.all(), rows, "position")
+        whole = _read_cut(Artifact.objects.all(), rows, "position")
         growing = [row for row in rows if not row["length"]][-GROWING:]
         for row in rows:
             task, position = row["task_id"], row["position"]
@@ -274,7 +274,7 @@ def _read_growing(task: int, name: str, first: int) -> list[Any]:
     return found
 
 
-def _whole(
+def _read_cut(
     stored: QuerySet[Any], rows: Sequence[Mapping[str, Any]], key: str = "number"
 ) -> Mapping[Position, Any]:
     """Return the whole documents of the last few bodies that were cut but are not too long: they may hold pictures."""

@@ -26,7 +26,7 @@ from a2a_tasks.models import Assignment, HandedSecret, Task
 from a2a_tasks.protocol.forms import FORM
 from a2a_tasks.protocol.values import TaskState
 
-__all__ = ["WHO", "InboxQuery", "InboxRow", "InboxPage", "line", "list_lines", "page", "read_key"]
+__all__ = ["WHO", "InboxQuery", "InboxRow", "InboxPage", "get_row", "get_rows", "page", "read_key"]
 
 #: Tasks on one page; each has a form.
 LINES = 25
@@ -56,7 +56,7 @@ class InboxQuery:
             who=who if who in WHO else "all",
             agent=query.get("agent", "")[:64],
             kind=kind if kind in KINDS else "",
-            place=_place(query.get("after", "")),
+            place=_read_place(query.get("after", "")),
             task=read_key(query.get("task", "")),
         )
 
@@ -83,7 +83,7 @@ def read_key(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < LONGEST_KEY else 0
 
 
-def _place(text: str) -> QueuePlace | None:
+def _read_place(text: str) -> QueuePlace | None:
     since, _, key = text.partition("_")
     try:
         at = datetime.datetime.fromisoformat(since)
@@ -189,7 +189,7 @@ class InboxPage:
     then: str
 
 
-def _lines(rows: QuerySet[Task]) -> QuerySet[Task]:
+def _narrow(rows: QuerySet[Task]) -> QuerySet[Task]:
     """Narrow the columns, in one query, to those that a row shows. None of them is very long or secret."""
     rows = rows.select_related("assignment__user", "handed_secret").annotate(
         said=select_start("status_message"), length=size("status_message")
@@ -208,7 +208,7 @@ def _principal(task: Task) -> str:
     return task.created_by or task.owner
 
 
-def _make_line(
+def _make_row(
     task: Task,
     names: Mapping[str, str],
     titles: Mapping[int, str],
@@ -242,15 +242,15 @@ def page(filters: InboxQuery, user: _User) -> InboxPage:
     rows = filters.rows(user)
     if filters.place:
         rows = after(rows, filters.place)
-    found = list(_lines(rows)[: LINES + 1])
+    found = list(_narrow(rows)[: LINES + 1])
     more = len(found) > LINES
     last = found[LINES - 1] if more else None
-    lines = _make_lines(found[:LINES])
+    lines = _make_rows(found[:LINES])
     place = {"after": f"{last.status_at.isoformat()}_{last.pk}"} if last else {}
     keys = [one.task.pk for one in lines]
     chosen = lines[keys.index(filters.task)] if filters.task in keys else None
     if chosen is None and filters.task:
-        chosen = next(iter(_make_lines(_lines(filters.rows(user).filter(pk=filters.task)))), None)
+        chosen = next(iter(_make_rows(_narrow(filters.rows(user).filter(pk=filters.task)))), None)
     chosen = chosen or (lines[0] if lines else None)
     at = keys.index(chosen.task.pk) if chosen and chosen.task.pk in keys else -1
     after_it = keys[at + 1 : at + 2]
@@ -262,18 +262,18 @@ def page(filters: InboxQuery, user: _User) -> InboxPage:
     )
 
 
-def line(task: int, given: Mapping[str, str] | None = None) -> InboxRow | None:
+def get_row(task: int, given: Mapping[str, str] | None = None) -> InboxRow | None:
     """Return the row of one task, waiting or not, with posted values; None if the task is gone."""
-    return next(iter(list_lines([task], given)), None)
+    return next(iter(get_rows([task], given)), None)
 
 
-def list_lines(tasks: Collection[int], given: Mapping[str, str] | None = None) -> list[InboxRow]:
+def get_rows(tasks: Collection[int], given: Mapping[str, str] | None = None) -> list[InboxRow]:
     """Return the rows of these tasks, waiting or not, with posted values."""
-    return _make_lines(_lines(Task.objects.filter(pk__in=tasks).order_by("status_at", "pk")), given)
+    return _make_rows(_narrow(Task.objects.filter(pk__in=tasks).order_by("status_at", "pk")), given)
 
 
-def _make_lines(tasks: Iterable[Task], given: Mapping[str, str] | None = None) -> list[InboxRow]:
+def _make_rows(tasks: Iterable[Task], given: Mapping[str, str] | None = None) -> list[InboxRow]:
     found = list(tasks)
     names = principals.names({_principal(task) for task in found})
     titles = openings([task.pk for task in found])
-    return [_make_line(task, names, titles, given) for task in found]
+    return [_make_row(task, names, titles, given) for task in found]

@@ -56,7 +56,7 @@ def read_top(request: HttpRequest, task: Task) -> dict[str, Any]:
         "original": task,
         "header": read_header(request, task),
         "chapter": read_chapter(task),
-        "line": queue.line(task.pk) if asks else None,
+        "line": queue.get_row(task.pk) if asks else None,
         "waterfall": waterfall,
         "panel": open_panel(request, task, chosen) if chosen else None,
         "top_query": _keep(request, "tab", "from", "dialect", "bar", LIST),

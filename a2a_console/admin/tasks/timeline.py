@@ -128,11 +128,11 @@ def entries(task: int, window: Window, reading: Reading) -> tuple[list[EventEntr
         (event, messages.get(event["number"], event) if not event["head"] else event)
         for event in shown_ones
     ]
-    whole = _whole(task, pairs)
+    whole = _read_cut(task, pairs)
     return [_entry(event, source, whole, reading) for event, source in pairs], moments
 
 
-def _whole(task: int, pairs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Documents:
+def _read_cut(task: int, pairs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Documents:
     """Return the whole documents of the last few bodies that were cut but are not too long: they may hold pictures."""
     long = [
         (event["number"], source is event)

@@ -150,7 +150,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
     def answer_many_view(self, request: HttpRequest) -> HttpResponse:
         """Show one form for those of the selected tasks that ask the same as the first of them."""
         demand(self.has_answer_permission(request))
-        lines = queue.list_lines([task.pk for task in self._list_chosen(request)])
+        lines = queue.get_rows([task.pk for task in self._list_chosen(request)])
         if not lines:
             return self._back(request)
         alike = [one for one in lines if one.asks_as(lines[0])]
@@ -166,7 +166,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
 
     def _answer(self, request: HttpRequest, task: Waiting, event: int | None = None) -> None:
         form = request.POST
-        data, line = form.get("data", ""), queue.line(task.pk)
+        data, line = form.get("data", ""), queue.get_row(task.pk)
         if line is not None and line.form and not data.strip():
             data = write(read_fields(line.form, form.dict())).decode()
         parts = answer_task.content(form.get("text", ""), data, _files(request))
@@ -190,7 +190,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
             request,
             "a2a_tasks/waiting/answer",
             "Answer",
-            line=queue.line(task.pk, request.POST.dict()),
+            line=queue.get_row(task.pk, request.POST.dict()),
             others=others,
             fault=fault,
             said=request.POST,
@@ -254,7 +254,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
             request,
             "a2a_tasks/waiting/link",
             "A link that works once",
-            line=queue.line(task.pk),
+            line=queue.get_row(task.pk),
             url=url,
             expires_at=link.expires_at,
             back=_address(request),

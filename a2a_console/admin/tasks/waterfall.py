@@ -100,7 +100,7 @@ class Axis:
         shown = (self.ended - self.began).total_seconds() - hidden
         return (WIDTH - FOLDED * len(self.folds)) / max(shown, 0.001)
 
-    def place(self, at: datetime) -> float:
+    def locate(self, at: datetime) -> float:
         """Return the place of a moment."""
         x, free = 0.0, self.began
         for begin, end in self.folds:
@@ -146,7 +146,7 @@ def draw(request: HttpRequest, task: Task) -> Waterfall | None:
         rows=rows,
         left_out=left_out,
         folds=[_draw_fold(axis, *fold) for fold in axis.folds],
-        marks=list(_mark(axis)),
+        marks=list(_list_ticks(axis)),
         total=duration(axis.ended - axis.began),
         is_cut=len(spans) >= MOST,
         has_ticks=any(span.began is None for span in spans),
@@ -164,7 +164,7 @@ def _cut(rows: list[WaterfallRow]) -> tuple[list[WaterfallRow], int]:
     return fit, max(0, -left)
 
 
-def _mark(axis: Axis) -> Iterator[tuple[str, str]]:
+def _list_ticks(axis: Axis) -> Iterator[tuple[str, str]]:
     """Yield times since the begin with their places: round ones that are not too close to each other."""
     total = (axis.ended - axis.began).total_seconds()
     hidden = sum((end - begin).total_seconds() for begin, end in axis.folds)
@@ -178,7 +178,7 @@ def _mark(axis: Axis) -> Iterator[tuple[str, str]]:
             at = axis.began + timedelta(seconds=number * step)
             if at > begin:
                 break
-            if (x := axis.place(at)) - last >= APART and x <= WIDTH - APART / 2:
+            if (x := axis.locate(at)) - last >= APART and x <= WIDTH - APART / 2:
                 yield f"{x:.2f}%", duration(at - axis.began) if number else "0"
                 last = x
         free = end
@@ -201,14 +201,14 @@ def _group(spans: Sequence[Span]) -> Iterator[list[Span]]:
 
     The waits of a run are in its row, too, so that its bars add up to its duration.
     """
-    for (kind, of), group in groupby(sorted(spans, key=_place), _key):
+    for (kind, of), group in groupby(sorted(spans, key=_sort_key), _key):
         found = list(group)
         if kind == "run":
             found = [span for span in spans if span.kind in OF_RUN and span.of == of]
         yield found
 
 
-def _place(span: Span) -> tuple[bool, bool, str]:
+def _sort_key(span: Span) -> tuple[bool, bool, str]:
     """Return where a span stands: waits come below the work, and webhooks last, by receiver."""
     is_webhook = span.kind is Kind.WEBHOOK
     return is_webhook, span.kind is Kind.WAIT, span.label if is_webhook else ""
@@ -250,8 +250,8 @@ def _draw(span: Span, axis: Axis, now: datetime, *, opens: bool) -> WaterfallBar
     """Draw a span; one without a begin is a tick at its end."""
     end = span.ended or now
     begin = span.began or end
-    x = axis.place(begin)
-    width = max(axis.place(end) - x, LEAST)
+    x = axis.locate(begin)
+    width = max(axis.locate(end) - x, LEAST)
     took = f", {duration(end - begin)}" if span.began else ""
     says = f"{span.kind}: {span.label}{took}" if span.label != span.kind else f"{span.kind}{took}"
     css = f"a2a-bar-{span.kind.name.lower()}" + (" a2a-bar-fault" if span.is_fault else "")
@@ -268,5 +268,5 @@ def _draw(span: Span, axis: Axis, now: datetime, *, opens: bool) -> WaterfallBar
 def _draw_fold(axis: Axis, begin: datetime, end: datetime) -> WaterfallBar:
     says = f"{duration(end - begin)} without work, folded"
     return WaterfallBar(
-        x=f"{axis.place(begin):.2f}%", width=f"{FOLDED:.2f}%", css="a2a-bar-fold", says=says
+        x=f"{axis.locate(begin):.2f}%", width=f"{FOLDED:.2f}%", css="a2a-bar-fold", says=says
     )

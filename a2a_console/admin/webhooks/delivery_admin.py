@@ -35,7 +35,7 @@ from a2a_console.site import page_url, site
 from a2a_console.staff import within
 from a2a_console.times import duration, moment, took
 from a2a_push.models import Delivery, DeliveryStatus
-from a2a_push.store.bodies import whole
+from a2a_push.store.bodies import select_body
 from a2a_push.store.replays import replay, retry_now
 from a2a_push.store.retries import is_switched_off
 
@@ -149,7 +149,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
 
     def read_page(self, request: HttpRequest, row: Delivery) -> dict[str, Any]:
         """Show the body and the attempts below the fields."""
-        found = Delivery.objects.annotate(whole=whole())
+        found = Delivery.objects.annotate(whole=select_body())
         head, length = found.values_list(select_start("whole"), size("whole")).get(pk=row.pk)
         newest = list(row.tries.order_by("-pk")[:ATTEMPTS])
         may = self.has_send_permission(request)

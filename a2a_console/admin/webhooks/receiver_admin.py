@@ -205,14 +205,14 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
                 warnings.append("What was delivered before will come twice.")
             question = Question(
                 title="Send again?",
-                text=f"{form.words()}: {count}. They are sent again under the same webhook-id, from the beginning of the schedule.",
+                text=f"{form.describe()}: {count}. They are sent again under the same webhook-id, from the beginning of the schedule.",
                 warnings=warnings,
                 verb="Send again",
                 back=back,
             )
             return ask(self, request, question)
         done = replay(chosen.keys())
-        self.log_change(request, row, f"Sent again, {form.words()}: {done}.")
+        self.log_change(request, row, f"Sent again, {form.describe()}: {done}.")
         level = messages.SUCCESS if done else messages.WARNING
         self.message_user(request, f"Will be sent again: {done}.", level)
         return HttpResponseRedirect(back)

@@ -42,7 +42,7 @@ class SpanForm(forms.Form):
             only_dead=cleaned["only_dead"],
         )
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """Return the span in words."""
         cleaned = self.cleaned_data
         which = "Dead ones" if cleaned["only_dead"] else "Dead and delivered ones"

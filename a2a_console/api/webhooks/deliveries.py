@@ -27,7 +27,7 @@ from a2a_console.api.stored import LIMIT, StoredField, parse_stored, select_stor
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.diagnosis.deliveries import last_attempt, reason_of, with_company
 from a2a_push.models import Attempt, Delivery, DeliveryStatus
-from a2a_push.store.bodies import whole
+from a2a_push.store.bodies import select_body
 from a2a_push.store.delivery_selection import DeliverySelection
 from a2a_push.store.replays import replay, retry_now
 from a2a_push.store.retries import forecast, is_switched_off
@@ -125,7 +125,7 @@ class DeliverySerializer(DeliveryLineSerializer):
 
     def to_representation(self, instance: Delivery) -> dict[str, Any]:
         """Add the body and the attempts."""
-        bodies = Delivery.objects.filter(pk=instance.pk).annotate(whole=whole())
+        bodies = Delivery.objects.filter(pk=instance.pk).annotate(whole=select_body())
         length, text = select_stored(bodies, "whole").values_list("length", "text").get()
         tries = AttemptSerializer(instance.tries.order_by("-pk")[:ATTEMPTS], many=True).data
         more = {"size": length, "body": parse_stored(text), "tries": tries[::-1]}

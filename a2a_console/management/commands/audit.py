@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from a2a_console.audit.proof import Broken, Proof, head, verify
-from a2a_console.audit.reading import Wanted, export
+from a2a_console.audit.reading import EntryFilter, export
 from a2a_console.management.moments import moment
 from a2a_console.management.progress import Progress
 from a2a_tasks.audit import Action
@@ -78,7 +78,7 @@ class Command(BaseCommand):
         return proof
 
     def _export(self, options: dict[str, Any]) -> None:
-        wanted = Wanted(**{field.name: options[field.name] for field in fields(Wanted)})
+        wanted = EntryFilter(**{field.name: options[field.name] for field in fields(EntryFilter)})
         with Progress(self.stderr, wanted.entries().count(), "entries") as shown:
             for done, row in enumerate(export(wanted), 1):
                 self.stdout.write(on_one_line(write(row)).decode())

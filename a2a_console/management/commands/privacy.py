@@ -17,7 +17,7 @@ from a2a_console.privacy.export import documents, note_export
 from a2a_console.privacy.principal import Principal
 from a2a_tasks.protocol.jsontext import on_one_line, write
 from a2a_tasks.store import legal_holds, retention
-from a2a_tasks.store.legal_holds import Held
+from a2a_tasks.store.legal_holds import HoldKind
 
 __all__ = ["Command"]
 
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         out.add_argument("file", type=Path, metavar="FILE")
         away.add_argument("--yes", action="store_true", help="erase the data")
         hold = words.add_parser("hold", help="put a tenant, principal, context or task on hold")
-        hold.add_argument("kind", choices=[kind.value for kind in Held])
+        hold.add_argument("kind", choices=[kind.value for kind in HoldKind])
         hold.add_argument("name", help="the id; of a tenant the name, which may be empty")
         hold.add_argument("--reason", required=True)
         words.add_parser("release", help="release a hold").add_argument("hold", type=int)
@@ -85,7 +85,7 @@ class Command(BaseCommand):
     # -- holds and retention
 
     def _hold(self, options: dict[str, Any]) -> None:
-        row = legal_holds.lay(Held(options["kind"]), options["name"], options["reason"])
+        row = legal_holds.lay(HoldKind(options["kind"]), options["name"], options["reason"])
         self.stdout.write(f"Held: {row}. It is released by: privacy release {row.pk}")
 
     def _release(self, options: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from a2a_tasks.protocol.catalogue import BY_NAME
 from a2a_tasks.protocol.dialects.signed_members import CardSignature
 from a2a_tasks.protocol.errors import A2AError, InvalidParams, MethodNotFound
 from a2a_tasks.protocol.fields import Fields
-from a2a_tasks.protocol.lifecycle import Recorded, mark_of
+from a2a_tasks.protocol.lifecycle import LogEvent, mark_of
 from a2a_tasks.protocol.requests import (
     CancelTaskRequest,
     CreatePushConfigRequest,
@@ -125,11 +125,11 @@ class DialectRefusal:
     media_type: str = ""
 
 
-class _Named(msgspec.Struct, rename="camel"):
+class _ArtifactId(msgspec.Struct, rename="camel"):
     artifact_id: str
 
 
-_artifact_id = msgspec.json.Decoder(_Named).decode
+_artifact_id = msgspec.json.Decoder(_ArtifactId).decode
 
 
 def by_kind(table: Mapping[type[A2AError], V], fault: A2AError) -> V | None:
@@ -278,7 +278,7 @@ class Dialect(ABC):
         """Return the JSON of a stream's beginning: the Task or the only direct Message; `ended`: nothing follows."""
 
     @abstractmethod
-    def event(self, subject: Subject, event: Recorded, *, final: bool) -> bytes:
+    def event(self, subject: Subject, event: LogEvent, *, final: bool) -> bytes:
         """Return the JSON of a stream item for a status or artifact event; `final`: the stream ends with it."""
 
     @abstractmethod

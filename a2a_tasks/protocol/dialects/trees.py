@@ -16,7 +16,7 @@ from a2a_tasks.protocol.dialects.dialect import Dialect, DialectRefusal, Result,
 from a2a_tasks.protocol.dialects.reading import COMPAT
 from a2a_tasks.protocol.errors import A2AError, InvalidParams
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import EventKind, LogEvent
 from a2a_tasks.protocol.values import (
     UNSET,
     PushConfig,
@@ -216,7 +216,7 @@ class TreeDialect(Dialect):
         tree = self.status_event(subject, self.status_of(task.status), {}, final=final)
         return write(self.wrap("statusUpdate", tree))
 
-    def event(self, subject: Subject, event: Recorded, *, final: bool) -> bytes:
+    def event(self, subject: Subject, event: LogEvent, *, final: bool) -> bytes:
         body = _decode(event.body)
         if event.kind in {EventKind.STATUS, EventKind.TOOL}:
             status = body.pop("status")

@@ -38,7 +38,7 @@ from a2a_tasks.protocol.dialects.reading import (
 from a2a_tasks.protocol.dialects.signed_members import FINAL, CardSignature
 from a2a_tasks.protocol.errors import A2AError
 from a2a_tasks.protocol.fields import Fields
-from a2a_tasks.protocol.lifecycle import EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import EventKind, LogEvent
 from a2a_tasks.protocol.requests import (
     CancelTaskRequest,
     CreatePushConfigRequest,
@@ -308,7 +308,7 @@ class V10(Dialect):
     def first(self, subject: Subject, item: Task | Raw, *, ended: bool) -> list[bytes]:
         return [self._response(item)]
 
-    def event(self, subject: Subject, event: Recorded, *, final: bool) -> bytes:
+    def event(self, subject: Subject, event: LogEvent, *, final: bool) -> bytes:
         opening = _start_item(event.kind, subject.id, subject.context_id)
         return opening + event.body[1:].encode() + b"}"
 

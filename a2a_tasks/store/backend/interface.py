@@ -16,7 +16,7 @@ from django.db import connection
 
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import Run
-from a2a_tasks.protocol.lifecycle import Recorded
+from a2a_tasks.protocol.lifecycle import LogEvent
 from a2a_tasks.store.backend import call_news, portable, postgres
 from a2a_tasks.store.records import (
     Batch,
@@ -99,12 +99,12 @@ class Backend(Protocol):
     def find_other_ends(self, known: Mapping[int, int]) -> dict[int, int | None]:
         """Return the ends of those of these logs that do not end at the known number; None = the task is gone."""
 
-    def read_events(self, task: int, number: int, limit: int, max_bytes: int) -> list[Recorded]:
+    def read_events(self, task: int, number: int, limit: int, max_bytes: int) -> list[LogEvent]:
         """Return the events of a task after a number: up to `max_bytes` in all, but at least one."""
 
     def read_pages(
         self, pages: Sequence[LogPosition], *, limit: int, max_bytes: int, longest: int
-    ) -> list[list[Recorded]]:
+    ) -> list[list[LogEvent]]:
         """Return the events of these pages; the body of an event is empty if it has more than `longest` bytes."""
 
     def read_clock(self) -> float:

@@ -53,7 +53,7 @@ from a2a_tasks.models import (
 )
 from a2a_tasks.protocol.chats import ChatPlace
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, workers
 from a2a_tasks.store.backend import call_news, fair_queue
@@ -579,7 +579,7 @@ def find_other_ends(known: Mapping[int, int]) -> dict[int, int | None]:
 READ_AFTER = read_sql("_read_after")
 
 
-def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[Recorded]:
+def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[LogEvent]:
     """See `interface.Backend`."""
     return _read_until(max_bytes, READ_AFTER, [task, number, limit])
 
@@ -589,7 +589,7 @@ READ_PAGE = read_sql("read_page_sqlite", is_wanted=is_wanted("%s"))
 
 def read_pages(
     pages: Sequence[LogPosition], *, limit: int, max_bytes: int, longest: int
-) -> list[list[Recorded]]:
+) -> list[list[LogEvent]]:
     """See `interface.Backend`."""
     return [
         _read_until(
@@ -601,9 +601,9 @@ def read_pages(
     ]
 
 
-def _read_until(max_bytes: int, statement: str, values: Sequence[Any]) -> list[Recorded]:
+def _read_until(max_bytes: int, statement: str, values: Sequence[Any]) -> list[LogEvent]:
     """Return the events of a statement, until their bodies have `max_bytes` bytes. SQLite returns one row at a time."""
-    found: list[Recorded] = []
+    found: list[LogEvent] = []
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         for row in cursor:

@@ -21,7 +21,7 @@ from psycopg.rows import namedtuple_row
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conf import conf
 from a2a_tasks.models import BEHIND, Run
-from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
+from a2a_tasks.protocol.lifecycle import TERMINAL, LogEvent
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit, workers
 from a2a_tasks.store.backend import call_news, fair_queue
@@ -415,7 +415,7 @@ def find_other_ends(known: Mapping[int, int]) -> dict[int, int | None]:
     return dict(fetch(FIND_OTHER_ENDS, [list(known), list(known.values())]))
 
 
-def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[Recorded]:
+def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[LogEvent]:
     """See `interface.Backend`."""
     values = [task, number, limit, max_bytes]
     return list(map(make_recorded, fetch(READ_EVENTS, values, rows=namedtuple_row)))
@@ -423,7 +423,7 @@ def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[Reco
 
 def read_pages(
     pages: Sequence[LogPosition], *, limit: int, max_bytes: int, longest: int
-) -> list[list[Recorded]]:
+) -> list[list[LogEvent]]:
     """See `interface.Backend`."""
     values = {
         "n": list(range(len(pages))),
@@ -434,7 +434,7 @@ def read_pages(
         "most": max_bytes,
         "longest": longest,
     }
-    found: list[list[Recorded]] = [[] for _ in pages]
+    found: list[list[LogEvent]] = [[] for _ in pages]
     for row in fetch(READ_PAGES, values, rows=namedtuple_row):
         found[row.n].append(make_recorded(row))
     return found

@@ -536,7 +536,7 @@ def erase() -> None:
 
 
 def release() -> None:
-    run("privacy", "release", str(legal_holds.lay(legal_holds.Held.TASK, "t", "x").pk))
+    run("privacy", "release", str(legal_holds.lay(legal_holds.HoldKind.TASK, "t", "x").pk))
 
 
 def replay() -> None:

@@ -14,7 +14,7 @@ from a2a_tasks import pubsub
 from a2a_tasks.models import Event as Row
 from a2a_tasks.models import Task as Task_
 from a2a_tasks.protocol.dialects import DIALECTS
-from a2a_tasks.protocol.lifecycle import Recorded
+from a2a_tasks.protocol.lifecycle import LogEvent
 from a2a_tasks.store import event_log
 from a2a_tasks.streaming.event_buffer import hub
 from tests.support.bindings.client import Event, Stream, ends
@@ -250,7 +250,7 @@ class TestALogThatVanishesUnderAReader:
             events = await stream.rest()
         real = event_log.read_after
 
-        def read_after(task: int, number: int, limit: int = 7) -> list[Recorded]:
+        def read_after(task: int, number: int, limit: int = 7) -> list[LogEvent]:
             if number >= 8:
                 remove(task)
             return real(task, number, limit)

@@ -16,7 +16,7 @@ from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate
 from a2a_tasks.execution import recorder as recording
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.models import Artifact, Task
-from a2a_tasks.protocol.lifecycle import EventKind, IllegalTransition, Recorded
+from a2a_tasks.protocol.lifecycle import EventKind, IllegalTransition, LogEvent
 from a2a_tasks.protocol.values import Part, TaskState
 from a2a_tasks.store import cancel, folding, runs
 from a2a_tasks.store import db as store_db
@@ -46,7 +46,7 @@ class Transactions:
     """What was committed, one list of events a transaction."""
 
     def __init__(self) -> None:
-        self.batches: list[list[Recorded]] = []
+        self.batches: list[list[LogEvent]] = []
 
     def hear(self, hint: pubsub.Hint) -> None:
         if isinstance(hint, pubsub.Committed):
@@ -58,7 +58,7 @@ class Transactions:
         return [[_short(event) for event in batch] for batch in self.batches]
 
 
-def _short(event: Recorded) -> str:
+def _short(event: LogEvent) -> str:
     if event.state is not None:
         return event.state.word
     return event.body.partition('"text":"')[2].partition('"')[0]

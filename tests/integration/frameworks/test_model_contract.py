@@ -23,7 +23,7 @@ from a2a_tasks.models import (
     ConversationList,
     ConversationMemory,
     Event,
-    Held,
+    HoldKind,
     Run,
     Step,
     Task,
@@ -354,7 +354,7 @@ def purge_all(context: str) -> None:
     """Purge, under a hold of the conversation and after it."""
     Task.objects.update(status_at="2020-01-01T00:00Z")
     Context.objects.update(updated_at="2020-01-01T00:00Z")
-    hold, before = legal_holds.lay(Held.CONTEXT, context, "a lawsuit"), count_rows()
+    hold, before = legal_holds.lay(HoldKind.CONTEXT, context, "a lawsuit"), count_rows()
     list(purge(RetentionLimits.of(30, 0)))
     assert count_rows() == before
     legal_holds.release(hold.pk)

@@ -36,7 +36,7 @@ from a2a_tasks.store.append import append, append_many
 from a2a_tasks.store.backend import conversation_statements, postgres, statements
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.conversations import read_items, read_value
-from a2a_tasks.store.legal_holds import Held
+from a2a_tasks.store.legal_holds import HoldKind
 from a2a_tasks.store.purge import Removed, RetentionLimits, purge
 from a2a_tasks.store.records import Batch, ClaimedRun, LeaseLost, RunEnd
 from tests.support.store.world import (
@@ -472,13 +472,13 @@ class TestRemoval:
     @pytest.mark.parametrize(
         ("kind", "name"),
         [
-            (Held.TASK, "old"),
-            (Held.CONTEXT, "context-1"),
-            (Held.PRINCIPAL, ALICE.owner),
-            (Held.TENANT, ""),
+            (HoldKind.TASK, "old"),
+            (HoldKind.CONTEXT, "context-1"),
+            (HoldKind.PRINCIPAL, ALICE.owner),
+            (HoldKind.TENANT, ""),
         ],
     )
-    def test_leaves_what_is_held(self, kind: Held, name: str) -> None:
+    def test_leaves_what_is_held(self, kind: HoldKind, name: str) -> None:
         told("old")
         hold = legal_holds.lay(kind, name, "a lawsuit")
         assert (purged().tasks, everything_kept()) == (0, [1, 1, 30])

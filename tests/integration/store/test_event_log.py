@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from a2a_tasks.models import Task
-from a2a_tasks.protocol.lifecycle import Recorded
+from a2a_tasks.protocol.lifecycle import LogEvent
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import event_log
 from a2a_tasks.store.event_log import count_bytes, read_pages, state_at
@@ -27,7 +27,7 @@ def talkative(name: str = "task-1") -> Pen:
     return pen
 
 
-def sizes(events: list[Recorded]) -> list[int]:
+def sizes(events: list[LogEvent]) -> list[int]:
     """Bytes of each."""
     return [len(event.body.encode()) for event in events]
 

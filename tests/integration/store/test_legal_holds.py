@@ -11,7 +11,7 @@ from a2a_tasks.audit import act_as
 from a2a_tasks.caller import TENANTS
 from a2a_tasks.models import AuditEntry, Delegation, Event, Hold, Task
 from a2a_tasks.store import cancel, legal_holds
-from a2a_tasks.store.legal_holds import Held
+from a2a_tasks.store.legal_holds import HoldKind
 from a2a_tasks.store.purge import RetentionLimits, purge, survey
 from a2a_tasks.store.retention import set_days
 from tests.support.store.world import ALICE, accepted
@@ -56,7 +56,7 @@ def called_by(parent: str, child: str, level: int) -> None:
 class TestAHold:
     def test_says_who_laid_and_released_it_and_why(self) -> None:
         with act_as(lambda: "staff:7"):
-            row = legal_holds.lay(Held.TENANT, "acme", " a lawsuit ")
+            row = legal_holds.lay(HoldKind.TENANT, "acme", " a lawsuit ")
         assert (row.by, row.reason) == ("staff:7", "a lawsuit")
         assert list(legal_holds.in_force()) == [row]
         with act_as(lambda: "staff:8"):
@@ -68,15 +68,15 @@ class TestAHold:
     @pytest.mark.parametrize(("kind", "name", "reason"), [("task", "", "x"), ("tenant", "a", " ")])
     def test_has_a_reason_and_something_it_is_on(self, kind: str, name: str, reason: str) -> None:
         with pytest.raises(ValueError, match=r"reason|name of the task"):
-            legal_holds.lay(Held(kind), name, reason)
+            legal_holds.lay(HoldKind(kind), name, reason)
         assert not AuditEntry.objects.exists()
 
     def test_is_laid_once_at_a_time(self) -> None:
-        first = legal_holds.lay(Held.TASK, "t", "x")
+        first = legal_holds.lay(HoldKind.TASK, "t", "x")
         with pytest.raises(legal_holds.AlreadyHeld):
-            legal_holds.lay(Held.TASK, "t", "y")
+            legal_holds.lay(HoldKind.TASK, "t", "y")
         legal_holds.release(first.pk)
-        legal_holds.lay(Held.TASK, "t", "y")
+        legal_holds.lay(HoldKind.TASK, "t", "y")
 
 
 class TestRetention:
@@ -98,7 +98,7 @@ class TestRetention:
         ended("other", owner="user:bob")
         ended("below", tenant="acme/eu")
         ended("none", tenant="")
-        row = legal_holds.lay(Held(kind), name, "a lawsuit")
+        row = legal_holds.lay(HoldKind(kind), name, "a lawsuit")
         assert swept() == stay
         legal_holds.release(row.pk)
         assert swept() == []
@@ -108,20 +108,20 @@ class TestRetention:
         ended("other", owner=TENANTS)
         Task.objects.filter(public_id="own").update(created_by="user:alice")
         Task.objects.filter(public_id="other").update(created_by="user:bob")
-        legal_holds.lay(Held.PRINCIPAL, "user:alice", "a lawsuit")
+        legal_holds.lay(HoldKind.PRINCIPAL, "user:alice", "a lawsuit")
         assert swept() == ["own"]
 
     def test_leaves_the_log_of_what_is_held(self) -> None:
         ended("own")
         ended("other", owner="user:bob")
-        legal_holds.lay(Held.TASK, "own", "a lawsuit")
+        legal_holds.lay(HoldKind.TASK, "own", "a lawsuit")
         swept(days=0, event_days=1)
         logged = set(Event.objects.values_list("task__public_id", flat=True))
         assert logged == {"own"}
 
     def test_leaves_the_audit_log_while_anything_is_held(self) -> None:
         ended("own")
-        legal_holds.lay(Held.TASK, "another", "a lawsuit")
+        legal_holds.lay(HoldKind.TASK, "another", "a lawsuit")
         now = timezone.now() + DAY
         before = AuditEntry.objects.count()
         assert list(purge(RetentionLimits(audit=now))) == []
@@ -164,13 +164,13 @@ class TestATree:
     @pytest.mark.parametrize(
         ("kind", "name", "left"),
         [
-            (Held.TASK, "root", ["leaf", "middle", "root"]),
-            (Held.CONTEXT, "context-root", ["leaf", "middle", "root"]),
-            (Held.TASK, "middle", ["leaf", "middle"]),
-            (Held.TASK, "leaf", ["leaf"]),
+            (HoldKind.TASK, "root", ["leaf", "middle", "root"]),
+            (HoldKind.CONTEXT, "context-root", ["leaf", "middle", "root"]),
+            (HoldKind.TASK, "middle", ["leaf", "middle"]),
+            (HoldKind.TASK, "leaf", ["leaf"]),
         ],
     )
-    def test_is_held_below_the_held_task(self, kind: Held, name: str, left: list[str]) -> None:
+    def test_is_held_below_the_held_task(self, kind: HoldKind, name: str, left: list[str]) -> None:
         for each in ("root", "middle", "leaf", "other"):
             ended(each)
         called_by("root", "middle", 1)

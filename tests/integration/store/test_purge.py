@@ -22,7 +22,7 @@ from a2a_tasks.models import (
     Context,
     Event,
     HandedSecret,
-    Held,
+    HoldKind,
     Idempotency,
     Message,
     Run,
@@ -688,7 +688,7 @@ class TestTheCommand:
         task = make_task()
         for days in (40, 50, 35, 20):
             add_usage(task, at=timezone.now() - timedelta(days=days))
-        hold = lay(Held.TENANT, "acme", "a lawsuit")
+        hold = lay(HoldKind.TENANT, "acme", "a lawsuit")
         said()
         assert Usage.objects.count() == 4
         release(hold.pk)

@@ -278,7 +278,7 @@ class TestTrust:
         announce()
         AgentVersion.objects.update(declaration=card(name="Forged").decode())
         assert served() == []
-        monkeypatch.setattr(versions, "_judged", {})
+        monkeypatch.setattr(versions, "_checked", {})
         assert served() == []
 
     def test_a_declaration_is_read_once(self, django_assert_num_queries: Any) -> None:

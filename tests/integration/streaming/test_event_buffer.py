@@ -18,7 +18,7 @@ from a2a_tasks.models import Event, Task
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.dialects import DIALECTS, Subject
 from a2a_tasks.protocol.errors import Overloaded, TaskNotFound
-from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
+from a2a_tasks.protocol.lifecycle import TERMINAL, LogEvent
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import event_log
 from a2a_tasks.store.append import append
@@ -53,7 +53,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     seen: list[tuple[int, int]] = []
     real = event_log.read_after
 
-    def read_after(task: int, number: int, limit: int = event_log.SLICE) -> list[Recorded]:
+    def read_after(task: int, number: int, limit: int = event_log.SLICE) -> list[LogEvent]:
         seen.append((task, number))
         return real(task, number, limit)
 
@@ -61,14 +61,14 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return seen
 
 
-def ends(event: Recorded) -> bool:
+def ends(event: LogEvent) -> bool:
     """Is this the last event of a task?"""
     return event.state in TERMINAL
 
 
 @contextlib.asynccontextmanager
 async def follow(
-    pen: Pen, after: int = 1, until: Callable[[Recorded], bool] = ends
+    pen: Pen, after: int = 1, until: Callable[[LogEvent], bool] = ends
 ) -> AsyncIterator[EventReader]:
     """A follower, to the end of the task unless told otherwise."""
     follower = await EventReader.open(pen.run.task, after=after, until=until)
@@ -155,7 +155,7 @@ class TestMany:
         class Dialect:
             code = "x"
 
-            def event(self, subject: Subject, event: Recorded, *, final: bool) -> bytes:
+            def event(self, subject: Subject, event: LogEvent, *, final: bool) -> bytes:
                 calls.append(event.number)
                 return str(event.number).encode()
 
@@ -201,7 +201,7 @@ class TestWithoutHints:
     async def test_reads_of_a_database_that_is_away_are_one_line_of_the_log(
         self, pen: Pen, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        def read_after(*_: Any) -> list[Recorded]:
+        def read_after(*_: Any) -> list[LogEvent]:
             raise Overloaded.away(undone=True) from OperationalError("too many clients")
 
         line = ThrottledLogger(hub_module.logger, "not read")
@@ -262,7 +262,7 @@ class TestOrder:
         async with follow(pen) as follower:
             real, looked, go = event_log.read_after, threading.Event(), threading.Event()
 
-            def read_after(task: int, number: int, limit: int = event_log.SLICE) -> list[Recorded]:
+            def read_after(task: int, number: int, limit: int = event_log.SLICE) -> list[LogEvent]:
                 found = real(task, number, limit)
                 if not looked.is_set():
                     looked.set()

@@ -19,7 +19,7 @@ from a2a_tasks.models import Event, Run, Task
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.protocol import values
-from a2a_tasks.protocol.lifecycle import EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import EventKind, LogEvent
 from a2a_tasks.protocol.requests import (
     CancelTaskRequest,
     GetTaskRequest,
@@ -120,7 +120,7 @@ class Client:
         return (await self.get(task)).status.state.word
 
 
-async def listened(stream: EventStream) -> list[Recorded]:
+async def listened(stream: EventStream) -> list[LogEvent]:
     """All events of a stream, to its end."""
     try:
         return [event async for batch in stream.batches(0.5) for event in batch or ()]

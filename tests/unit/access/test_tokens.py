@@ -22,7 +22,7 @@ from joserfc.jwk import OctKey
 from a2a_tasks.access import authentication, tokens
 from a2a_tasks.access import issuer as issuer_keys
 from a2a_tasks.access.authentication import Credentials, identify
-from a2a_tasks.access.issuer import Published
+from a2a_tasks.access.issuer import PublishedKey
 from a2a_tasks.access.tokens import audience
 from a2a_tasks.agents import registry
 from a2a_tasks.caller import Caller
@@ -573,7 +573,7 @@ class TestAKey:
     def test_signs_what_its_type_and_its_alg_allow(self, kind: str) -> None:
         of_its_type = {"RS256", "PS256"} if kind in {"RS256", "PS256"} else {kind}
         for named, algorithm in itertools.product([None, *ALGORITHMS], ALGORITHMS):
-            published = Published("one", named, key(kind))
+            published = PublishedKey("one", named, key(kind))
             allowed = algorithm in of_its_type and named in {None, algorithm}
             assert published.signs(algorithm) == allowed, (named, algorithm)
 

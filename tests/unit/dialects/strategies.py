@@ -19,7 +19,7 @@ from a2a_tasks.protocol.dialects import DIALECTS, CompatOptions, Dialect
 from a2a_tasks.protocol.dialects.dr import Draft
 from a2a_tasks.protocol.dialects.v03_rest import V03Rest
 from a2a_tasks.protocol.jsontext import read, write
-from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, TRANSITIONS, EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, TRANSITIONS, EventKind, LogEvent
 from a2a_tasks.protocol.requests import (
     CancelTaskRequest,
     CreatePushConfigRequest,
@@ -259,28 +259,28 @@ class Log:
     """A task where it stands, and what was recorded of it after that."""
 
     start: Task
-    events: tuple[Recorded, ...]
+    events: tuple[LogEvent, ...]
 
     @property
-    def shown(self) -> list[Recorded]:
+    def shown(self) -> list[LogEvent]:
         return [event for event in self.events if event.kind is not EventKind.INPUT]
 
 
-def _recorded(number: int, wish: TaskStatus | ArtifactUpdate | Message) -> Recorded:
+def _recorded(number: int, wish: TaskStatus | ArtifactUpdate | Message) -> LogEvent:
     match wish:
         case TaskStatus():
             body = write({"status": replace(wish, timestamp=moment(number))})
-            return Recorded(
+            return LogEvent(
                 number=number, kind=EventKind.STATUS, body=body.decode(), state=wish.state
             )
         case ArtifactUpdate():
-            return Recorded(number=number, kind=EventKind.ARTIFACT, body=write(wish).decode())
-    return Recorded(number=number, kind=EventKind.INPUT, body=write(wish).decode())
+            return LogEvent(number=number, kind=EventKind.ARTIFACT, body=write(wish).decode())
+    return LogEvent(number=number, kind=EventKind.INPUT, body=write(wish).decode())
 
 
 def log_of(start: Task, wishes: list[TaskStatus | ArtifactUpdate | Message]) -> Log:
     """The wishes that the life of a task allows, in order, as its log would have them."""
-    state, events = start.status.state, list[Recorded]()
+    state, events = start.status.state, list[LogEvent]()
     for wish in wishes:
         if state in TERMINAL:
             break

@@ -22,7 +22,7 @@ from a2a_tasks.protocol.dialects import Subject
 from a2a_tasks.protocol.dialects.trees import TreeDialect
 from a2a_tasks.protocol.errors import A2AError, InvalidParams, MethodNotFound
 from a2a_tasks.protocol.jsontext import read, write
-from a2a_tasks.protocol.lifecycle import EventKind, Recorded, fold
+from a2a_tasks.protocol.lifecycle import EventKind, LogEvent, fold
 from a2a_tasks.protocol.requests import (
     CreatePushConfigRequest,
     DeletePushConfigRequest,
@@ -366,7 +366,7 @@ def got(form: Form, task: Task) -> Tree:
     return found
 
 
-def streamed(form: Form, start: Task, events: list[Recorded]) -> list[bytes]:
+def streamed(form: Form, start: Task, events: list[LogEvent]) -> list[bytes]:
     """The items of a stream that begins at `start` and ends with the last event."""
     subject = Subject.of(start)
     items = form.dialect.first(subject, replace(start, history=UNSET), ended=not events)
@@ -375,7 +375,7 @@ def streamed(form: Form, start: Task, events: list[Recorded]) -> list[bytes]:
     return [*items, *more]
 
 
-def until_status(events: list[Recorded]) -> list[Recorded]:
+def until_status(events: list[LogEvent]) -> list[LogEvent]:
     """The events up to the last status: a stream ends with one."""
     statuses = [n for n, event in enumerate(events) if event.kind is EventKind.STATUS]
     return events[: statuses[-1] + 1] if statuses else []

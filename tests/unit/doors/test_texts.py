@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from a2a_doors.texts import DONE, Telling, show_form, show_message, show_parts, show_task
 from a2a_tasks.protocol.forms import FORM
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import EventKind, LogEvent
 from a2a_tasks.protocol.values import (
     Artifact,
     ArtifactUpdate,
@@ -42,18 +42,18 @@ def said(*parts: Part, extensions: tuple[str, ...] = ()) -> Message:
     return Message(message_id="m", role=Role.AGENT, parts=parts, extensions=extensions)
 
 
-def piece(key: str, *parts: Part | str, append: bool = False, number: int = 2) -> Recorded:
+def piece(key: str, *parts: Part | str, append: bool = False, number: int = 2) -> LogEvent:
     whole = tuple(Part(text=part) if isinstance(part, str) else part for part in parts)
     update = ArtifactUpdate(artifact=Artifact(artifact_id=key, parts=whole), append=append)
-    return Recorded(number=number, kind=EventKind.ARTIFACT, body=write(update).decode())
+    return LogEvent(number=number, kind=EventKind.ARTIFACT, body=write(update).decode())
 
 
-def status(state: TaskState, message: Message | None = None) -> Recorded:
+def status(state: TaskState, message: Message | None = None) -> LogEvent:
     about: dict[str, Any] = {"state": state, "timestamp": AT}
     if message is not None:
         about["message"] = message
     body = write({"status": about}).decode()
-    return Recorded(number=9, kind=EventKind.STATUS, body=body, state=state)
+    return LogEvent(number=9, kind=EventKind.STATUS, body=body, state=state)
 
 
 def task(*artifacts: Artifact, message: Message | None = None) -> Task:

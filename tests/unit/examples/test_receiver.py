@@ -17,13 +17,13 @@ import httpx
 import pytest
 
 from a2a_push.envelope import Notification, prepare
-from a2a_push.keyring import Audience, Ring
+from a2a_push.keyring import Audience, KeyRing
 from a2a_tasks.protocol.values import PushConfig
 from examples.receiver import MAX_BODY_BYTES, Receiver
 from tests.support.rows import rows
 
 SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
-RING = Ring.of(["whsec_" + base64.b64encode(b"m" * 32).decode()])
+RING = KeyRing.of(["whsec_" + base64.b64encode(b"m" * 32).decode()])
 BODY = b'{"statusUpdate":{"taskId":"t-1","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}'
 MINE = Audience("", "https://hooks.example.com", "c-1")
 

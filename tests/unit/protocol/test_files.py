@@ -19,7 +19,7 @@ from a2a_tasks.protocol.files import (
     refers,
 )
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import EventKind, Recorded, fold
+from a2a_tasks.protocol.lifecycle import EventKind, LogEvent, fold
 from a2a_tasks.protocol.values import (
     Message,
     Part,
@@ -128,7 +128,7 @@ class TestAnswers:
             for append in (False, True)
         ]
         events = [
-            Recorded(number=n, kind=EventKind.ARTIFACT, body=body.decode())
+            LogEvent(number=n, kind=EventKind.ARTIFACT, body=body.decode())
             for n, body in enumerate(bodies, 2)
         ]
         read = in_task(fold(task, events), link)

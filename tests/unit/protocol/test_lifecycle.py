@@ -18,7 +18,7 @@ from a2a_tasks.protocol.lifecycle import (
     TRANSITIONS,
     EventKind,
     IllegalTransition,
-    Recorded,
+    LogEvent,
     advance,
     assemble,
     fold,
@@ -40,7 +40,7 @@ START = Task(
 )
 
 
-def status(number: int, state: TaskState, message: dict[str, Any] | None = None) -> Recorded:
+def status(number: int, state: TaskState, message: dict[str, Any] | None = None) -> LogEvent:
     """A status event, as the log has it."""
     said: dict[str, Any] = {
         "state": state.value,
@@ -48,24 +48,24 @@ def status(number: int, state: TaskState, message: dict[str, Any] | None = None)
     }
     if message is not None:
         said["message"] = message
-    return Recorded(
+    return LogEvent(
         number=number, kind=EventKind.STATUS, body=json.dumps({"status": said}), state=state
     )
 
 
-def chunk(number: int, artifact: str, *texts: str, append: bool = False, **about: Any) -> Recorded:
+def chunk(number: int, artifact: str, *texts: str, append: bool = False, **about: Any) -> LogEvent:
     """An artifact event, as the log has it."""
     parts = [{"text": text} for text in texts]
     body: dict[str, Any] = {"artifact": {"artifactId": artifact, "parts": parts, **about}}
     if append:
         body["append"] = True
-    return Recorded(number=number, kind=EventKind.ARTIFACT, body=json.dumps(body))
+    return LogEvent(number=number, kind=EventKind.ARTIFACT, body=json.dumps(body))
 
 
-def message(number: int, text: str, kind: EventKind = EventKind.INPUT) -> Recorded:
+def message(number: int, text: str, kind: EventKind = EventKind.INPUT) -> LogEvent:
     """A message event, as the log has it."""
     body = json.dumps({"messageId": f"m{number}", "role": "ROLE_USER", "parts": [{"text": text}]})
-    return Recorded(number=number, kind=kind, body=body)
+    return LogEvent(number=number, kind=kind, body=body)
 
 
 def plain(task: Task) -> Any:
@@ -168,7 +168,7 @@ class TestFolding:
 
 
 class TestArtifacts:
-    def texts(self, *events: Recorded) -> dict[str, list[str]]:
+    def texts(self, *events: LogEvent) -> dict[str, list[str]]:
         """The texts of each artifact after the events."""
         found = assemble([event.body for event in events])
         return {
@@ -229,7 +229,7 @@ _event = st.one_of(
 )
 
 
-def _numbered(said: Iterable[tuple[Any, ...]]) -> list[Recorded]:
+def _numbered(said: Iterable[tuple[Any, ...]]) -> list[LogEvent]:
     events = []
     for number, what in enumerate(said, 1):
         match what:

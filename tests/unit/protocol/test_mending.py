@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_tasks.protocol.jsontext import read, write
-from a2a_tasks.protocol.soundness import check_kept, mend, mend_text
+from a2a_tasks.protocol.soundness import check_storable, mend, mend_text
 
 #: Texts with halves of pairs.
 TEXTS = st.text(st.characters() | st.sampled_from("\ud83d\ude00\ud800\udfff"), max_size=6)
@@ -24,7 +24,7 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_what_was_mended_is_kept_unchanged_and_is_not_mended_again(value: Any) -> None:
     mended = mend(value)
-    check_kept("value", mended)
+    check_storable("value", mended)
     assert read(write(mended)) == mended
     assert mend(mended) is mended
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from a2a_tasks.protocol.dialects import DIALECTS, Subject
 from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound
 from a2a_tasks.protocol.jsontext import read, write
-from a2a_tasks.protocol.lifecycle import EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import EventKind, LogEvent
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import (
     Artifact,
@@ -184,7 +184,7 @@ class TestAPage:
 class TestAStreamItem:
     def test_of_a_status_carries_the_ids_and_no_final(self) -> None:
         said = {"status": {"state": "TASK_STATE_WORKING", "timestamp": AT}}
-        event = Recorded(number=2, kind=EventKind.STATUS, body=json.dumps(said))
+        event = LogEvent(number=2, kind=EventKind.STATUS, body=json.dumps(said))
         assert read(V10.event(SUBJECT, event, final=False)) == {
             "statusUpdate": {"taskId": "t", "contextId": "c", **said}
         }
@@ -195,7 +195,7 @@ class TestAStreamItem:
             append=True,
             last_chunk=True,
         )
-        event = Recorded(number=2, kind=EventKind.ARTIFACT, body=write(update).decode())
+        event = LogEvent(number=2, kind=EventKind.ARTIFACT, body=write(update).decode())
         assert read(V10.event(SUBJECT, event, final=False)) == {
             "artifactUpdate": {
                 "taskId": "t",
@@ -215,7 +215,7 @@ class TestAStreamItem:
         self, task: str, context: str, text: str
     ) -> None:
         update = ArtifactUpdate(artifact=Artifact(artifact_id="a", parts=(Part(text=text),)))
-        event = Recorded(number=1, kind=EventKind.ARTIFACT, body=write(update).decode())
+        event = LogEvent(number=1, kind=EventKind.ARTIFACT, body=write(update).decode())
         item = V10.event(Subject(task, context), event, final=False)
         assert b"\n" not in item
         assert b"\r" not in item

@@ -12,11 +12,11 @@ from standardwebhooks import Webhook
 
 from a2a_push import bearer
 from a2a_push.envelope import Notification, PreparedRequest, notification, prepare, webhook_id
-from a2a_push.keyring import Audience, Ring
+from a2a_push.keyring import Audience, KeyRing
 from a2a_push.signing import Secret
 from a2a_tasks.protocol.dialects import CLASSES
 from a2a_tasks.protocol.dialects.v03_rest import V03Rest
-from a2a_tasks.protocol.lifecycle import EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import EventKind, LogEvent
 from a2a_tasks.protocol.values import PushConfig, Raw, Task, TaskState, TaskStatus
 from tests.support.push.configs import CREDENTIALS, HEADER, TOKEN, config, tells_none
 from tests.support.push.verification import SignatureMismatch, verify
@@ -26,7 +26,7 @@ S = TaskState
 NOW = 1_700_000_000.0
 THEN = "2026-11-21T10:00:00.000Z"
 WHEN = "2026-11-21T10:00:01.000Z"
-RING = Ring.of([Secret(b"n" * 32).text, Secret(b"o" * 32).text])
+RING = KeyRing.of([Secret(b"n" * 32).text, Secret(b"o" * 32).text])
 HOOKS = "https://hooks.example.com"
 MINE = Audience("acme", HOOKS, "c-1")
 
@@ -43,16 +43,16 @@ TASK = Task(
 )
 
 
-def status(state: TaskState, message: str = "") -> Recorded:
+def status(state: TaskState, message: str = "") -> LogEvent:
     """A change of the status."""
     said = f'"message":{message},' if message else ""
     body = f'{{"status":{{"state":"{state.value}",{said}"timestamp":"{WHEN}"}}}}'
-    return Recorded(number=5, kind=EventKind.STATUS, body=body, state=state)
+    return LogEvent(number=5, kind=EventKind.STATUS, body=body, state=state)
 
 
-def artifact(number: int, body: str) -> Recorded:
+def artifact(number: int, body: str) -> LogEvent:
     """A piece of an artifact."""
-    return Recorded(number=number, kind=EventKind.ARTIFACT, body=body)
+    return LogEvent(number=number, kind=EventKind.ARTIFACT, body=body)
 
 
 COMPLETED = status(
@@ -91,7 +91,7 @@ DONE_03 = (
 )
 
 #: Dialect, what happened, and the body.
-GOLDEN: list[tuple[str, tuple[Recorded, ...], str]] = [
+GOLDEN: list[tuple[str, tuple[LogEvent, ...], str]] = [
     (
         "s0",
         (COMPLETED,),
@@ -196,7 +196,7 @@ def request(now: float = NOW, /, **changes: Any) -> PreparedRequest:
 class TestTheBody:
     @rows(("dialect", "events", "expected"), GOLDEN)
     def test_is_what_the_dialect_has(
-        self, dialect: str, events: tuple[Recorded, ...], expected: str
+        self, dialect: str, events: tuple[LogEvent, ...], expected: str
     ) -> None:
         assert notification("msg_1", dialect, events, TASK).body.decode() == expected
 

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from a2a_push import keys
 from a2a_push.checks import check_webhook_secrets
-from a2a_push.keyring import Audience, Ring, audience_of, origin
+from a2a_push.keyring import Audience, KeyRing, audience_of, origin
 from a2a_push.operations.webhook import registrable
 from a2a_push.signing import Secret, sign
 from a2a_tasks.protocol.dialects import CLASSES
@@ -24,12 +24,12 @@ HOOKS, ELSEWHERE = Audience("acme", URL), Audience("acme", "https://else.example
 
 class TestTheRing:
     def test_gives_the_same_keys_whenever_it_is_made(self) -> None:
-        one, two = Ring.of([OLD.text]), Ring.of([OLD.text])
+        one, two = KeyRing.of([OLD.text]), KeyRing.of([OLD.text])
         assert one.signers(HOOKS) == two.signers(HOOKS)
         assert one.token_keys()[0].jwk.kid == two.token_keys()[0].jwk.kid
 
     def test_gives_every_receiver_its_own(self) -> None:
-        ring = Ring.of([OLD.text, NEW.text])
+        ring = KeyRing.of([OLD.text, NEW.text])
         mine, theirs = set(ring.signers(HOOKS)), set(ring.signers(ELSEWHERE))
         assert len(mine) == len(theirs) == 4
         assert mine.isdisjoint(theirs)
@@ -44,24 +44,24 @@ class TestTheRing:
         ],
     )
     def test_gives_others_at_the_same_origin_theirs(self, other: Audience) -> None:
-        ring = Ring.of([OLD.text])
+        ring = KeyRing.of([OLD.text])
         for mine in (HOOKS, Audience("acme", URL, "CRM")):
             assert set(ring.signers(mine)).isdisjoint(ring.signers(other))
 
     def test_shows_no_receiver_the_hosts_secret(self) -> None:
-        ring = Ring.of([OLD.text])
+        ring = KeyRing.of([OLD.text])
         assert OLD.raw not in [secret.raw for secret in ring.secrets(HOOKS)]
         assert ring.secrets(HOOKS)[0].raw != ring.pairs(HOOKS)[0].seed
 
     def test_signs_with_old_and_new_until_the_old_is_taken_away(self) -> None:
-        before, during = Ring.of([OLD.text]), Ring.of([NEW.text, OLD.text])
+        before, during = KeyRing.of([OLD.text]), KeyRing.of([NEW.text, OLD.text])
         headers = dict(sign(during.signers(HOOKS), "msg_1", 1e9, b"{}"))
-        for known in (before.secrets(HOOKS), Ring.of([NEW.text]).secrets(HOOKS)):
+        for known in (before.secrets(HOOKS), KeyRing.of([NEW.text]).secrets(HOOKS)):
             assert verify(known, headers, b"{}", 1e9) == "msg_1"
-        assert during.token_keys()[0].jwk.kid == Ring.of([NEW.text]).token_keys()[0].jwk.kid
+        assert during.token_keys()[0].jwk.kid == KeyRing.of([NEW.text]).token_keys()[0].jwk.kid
 
     def test_is_not_shown(self) -> None:
-        assert "oooo" not in repr(Ring.of([OLD.text]))
+        assert "oooo" not in repr(KeyRing.of([OLD.text]))
 
 
 class TestTheOrigin:
@@ -112,7 +112,7 @@ class TestTheSettings:
 
     def test_may_name_secrets_newest_first(self, settings: Settings) -> None:
         settings.A2A_WEBHOOK_SECRETS = f" {NEW.text} , {OLD.text},"
-        assert keys.ring() == Ring.of([NEW.text, OLD.text])
+        assert keys.ring() == KeyRing.of([NEW.text, OLD.text])
 
     @pytest.mark.parametrize(
         "wrong", ["hush", "whsec_hush", f"{OLD.text},hush", "whpk_" + OLD.text[6:]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from a2a_push.selection import MAX_JOINED_BYTES, Detail, SelectionStep, join, next_step
 from a2a_tasks.agents.agent import PUSH_EVENTS, Agent
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded, assemble
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, LogEvent, assemble
 from a2a_tasks.protocol.values import TaskState
 from tests.support.rows import rows
 
@@ -20,29 +20,29 @@ OLDER = ["s0", "v00", "v01", "v02", "v03"]
 NEWER = ["dr", "v10"]
 
 
-def status(number: int, state: TaskState = S.WORKING) -> Recorded:
+def status(number: int, state: TaskState = S.WORKING) -> LogEvent:
     """A change of the status."""
     body = f'{{"status":{{"state":"{state.value}","timestamp":"2026-11-21T10:00:00.000Z"}}}}'
-    return Recorded(number=number, kind=EventKind.STATUS, body=body, state=state)
+    return LogEvent(number=number, kind=EventKind.STATUS, body=body, state=state)
 
 
 def piece(
     number: int, name: str = "a", text: str = "x", *, append: bool = True, last: bool = False
-) -> Recorded:
+) -> LogEvent:
     """A piece of an artifact."""
     body: dict[str, object] = {"artifact": {"artifactId": name, "parts": [{"text": text}]}}
     body |= {"append": True} if append else {}
     body |= {"lastChunk": True} if last else {}
-    return Recorded(number=number, kind=EventKind.ARTIFACT, body=write(body).decode())
+    return LogEvent(number=number, kind=EventKind.ARTIFACT, body=write(body).decode())
 
 
-def said(number: int, kind: EventKind = EventKind.INPUT) -> Recorded:
+def said(number: int, kind: EventKind = EventKind.INPUT) -> LogEvent:
     """What streams do not show."""
-    return Recorded(number=number, kind=kind, body="{}")
+    return LogEvent(number=number, kind=kind, body="{}")
 
 
 def steps(
-    events: Sequence[Recorded], dialect: str = "v10", detail: str = Detail.COALESCED
+    events: Sequence[LogEvent], dialect: str = "v10", detail: str = Detail.COALESCED
 ) -> list[list[int]]:
     """The numbers sent together, in steps, until there is nothing to do."""
     found, rest = [], list(events)
@@ -116,7 +116,7 @@ class TestPieces:
         assert step == SelectionStep(events=(), through=1)
 
     @rows("end", [status(3), piece(3, "b"), piece(3, append=False), said(3, EventKind.MESSAGE)])
-    def test_wait_no_longer_than_to_something_else(self, end: Recorded) -> None:
+    def test_wait_no_longer_than_to_something_else(self, end: LogEvent) -> None:
         assert steps([piece(1, append=False), piece(2), end])[0] == [1, 2]
 
     def test_that_are_whole_wait_for_nothing(self) -> None:
@@ -141,12 +141,12 @@ class TestPieces:
 
 class TestJoining:
     def test_makes_one_update_of_the_pieces(self) -> None:
-        first = Recorded(
+        first = LogEvent(
             number=3,
             kind=EventKind.ARTIFACT,
             body='{"artifact":{"artifactId":"a","name":"n","parts":[{"data":1e5}],"metadata":{"k":1}},"metadata":{"x":1,"y":1}}',
         )
-        second = Recorded(
+        second = LogEvent(
             number=5,
             kind=EventKind.ARTIFACT,
             body='{"artifact":{"artifactId":"a","parts":[{"text":"é"},{"url":"u"}]},"append":true,"lastChunk":true,"metadata":{"y":2}}',
@@ -172,7 +172,7 @@ class TestJoining:
         assert join([one := piece(1)]) is one
 
 
-def logs() -> st.SearchStrategy[list[Recorded]]:
+def logs() -> st.SearchStrategy[list[LogEvent]]:
     """Any logs of pieces, statuses and what is not shown."""
     kinds = st.sampled_from(["a", "b", "status", "input"])
     wishes = st.lists(st.tuples(kinds, st.booleans(), st.booleans()), max_size=25)
@@ -181,7 +181,7 @@ def logs() -> st.SearchStrategy[list[Recorded]]:
     )
 
 
-def _made(number: int, kind: str, append: bool, last: bool) -> Recorded:
+def _made(number: int, kind: str, append: bool, last: bool) -> LogEvent:
     if kind == "status":
         return status(number)
     if kind == "input":
@@ -192,21 +192,21 @@ def _made(number: int, kind: str, append: bool, last: bool) -> Recorded:
 class TestTheLaw:
     @given(logs(), st.sampled_from(Detail), st.sampled_from([*OLDER, *NEWER]))
     def test_each_event_is_sent_once_at_most_and_in_order(
-        self, log: list[Recorded], detail: str, dialect: str
+        self, log: list[LogEvent], detail: str, dialect: str
     ) -> None:
         sent = [number for step in steps(log, dialect, detail) for number in step]
         assert sent == sorted(set(sent))
 
     @given(logs(), st.sampled_from(NEWER))
     def test_a_log_that_ended_is_sent_whole_however_it_is_joined(
-        self, log: list[Recorded], dialect: str
+        self, log: list[LogEvent], dialect: str
     ) -> None:
         ended = [*log, status(len(log) + 1, S.COMPLETED)]
         every, together = steps(ended, dialect, Detail.ALL), steps(ended, dialect)
         assert [n for step in together for n in step] == [n for step in every for n in step]
 
     @given(logs())
-    def test_joined_artifacts_are_those_of_the_task(self, log: list[Recorded]) -> None:
+    def test_joined_artifacts_are_those_of_the_task(self, log: list[LogEvent]) -> None:
         ended = [*log, status(len(log) + 1, S.COMPLETED)]
         by_number = {event.number: event for event in ended}
         sent = [join([by_number[number] for number in step]) for step in steps(ended)]
@@ -216,7 +216,7 @@ class TestTheLaw:
 
     @given(logs(), st.integers(1, 25), st.sampled_from(Detail))
     def test_it_does_not_matter_when_one_looks(
-        self, log: list[Recorded], at: int, detail: str
+        self, log: list[LogEvent], at: int, detail: str
     ) -> None:
         """Whatever was sent of the beginning is sent of the whole, too: the rest only comes later."""
         early, whole = steps(log[:at], "v10", detail), steps(log, "v10", detail)

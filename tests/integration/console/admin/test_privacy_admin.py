@@ -38,7 +38,7 @@ class TestHolds:
         assert Hold.objects.count() == 1
 
     def test_are_released_by_who_may(self, sign_in: SignIn) -> None:
-        row = legal_holds.lay(legal_holds.Held.TASK, "t", "x")
+        row = legal_holds.lay(legal_holds.HoldKind.TASK, "t", "x")
         browser = sign_in("view_hold", "add_hold")
         said = {"action": "release_selected", "_selected_action": row.pk}
         browser.post(HOLDS, said)

@@ -52,7 +52,7 @@ from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.store import audit, audit_seals, files, legal_holds, run_lines, usage
 from a2a_tasks.store.audit_triggers import unlock
 from a2a_tasks.store.idempotency import IdempotencyKey, remember
-from a2a_tasks.store.legal_holds import Held
+from a2a_tasks.store.legal_holds import HoldKind
 from a2a_tasks.store.parking import Parking, park, wake
 from a2a_tasks.store.records import Spender, UsageEntry
 from a2a_tasks.store.replies import reply
@@ -217,7 +217,7 @@ class TestErase:
 
     def test_a_hold_that_was_released_stays_without_the_name(self) -> None:
         world()
-        row = legal_holds.lay(Held.PRINCIPAL, CANARY, "a lawsuit")
+        row = legal_holds.lay(HoldKind.PRINCIPAL, CANARY, "a lawsuit")
         legal_holds.release(row.pk)
         done = erased()
         row.refresh_from_db()
@@ -227,7 +227,7 @@ class TestErase:
     def test_a_user_is_forgotten_as_staff_too(self) -> None:
         with act_as(lambda: "staff:7170"):
             audit.note(Action.KEY_CREATE, "prefix")
-            legal_holds.release(legal_holds.lay(Held.TASK, "t", "a lawsuit").pk)
+            legal_holds.release(legal_holds.lay(HoldKind.TASK, "t", "a lawsuit").pk)
         with act_as(lambda: "staff:71701"):
             audit.note(Action.KEY_REVOKE, "prefix")
         audit.note(Action.LOGIN, "user:7170", actor="staff:7170")
@@ -377,7 +377,7 @@ class TestErase:
 
     def test_what_is_held_stays_and_so_does_the_name(self) -> None:
         world()
-        legal_holds.lay(Held.TASK, "done", "a lawsuit")
+        legal_holds.lay(HoldKind.TASK, "done", "a lawsuit")
         done = erased()
         assert (done.removed.tasks, done.left, done.entries) == (1, 1, 0)
         assert AuditEntry.objects.filter(actor=CANARY).exists()
@@ -387,7 +387,7 @@ class TestErase:
 
     def test_who_is_held_stays_whole(self) -> None:
         world()
-        legal_holds.lay(Held.PRINCIPAL, CANARY, "a lawsuit")
+        legal_holds.lay(HoldKind.PRINCIPAL, CANARY, "a lawsuit")
         assert survey(Principal(CANARY)).held == 2
         done = erased()
         assert (done.removed.tasks, done.cancelled, done.left) == (0, 0, 2)
@@ -414,7 +414,7 @@ class TestExport:
 class TestSurvey:
     def test_counts_what_there_is_and_changes_nothing(self) -> None:
         world()
-        legal_holds.lay(Held.TASK, "done", "a lawsuit")
+        legal_holds.lay(HoldKind.TASK, "done", "a lawsuit")
         found = survey(Principal(CANARY))
         assert (found.tasks, found.running, found.held, found.contexts) == (2, 1, 1, 1)
         assert (found.keys, found.itself) == (0, False)

@@ -13,7 +13,7 @@ from a2a_tasks.agents import Turn
 from a2a_tasks.models import Delegation, Run, Task
 from a2a_tasks.store import call_trees, legal_holds
 from a2a_tasks.store.db import run_in_thread
-from a2a_tasks.store.legal_holds import Held
+from a2a_tasks.store.legal_holds import HoldKind
 from tests.integration.execution.test_call_trees import agents, states, work
 from tests.support.execution.host import hosting, status_is
 from tests.support.execution.waiting import until
@@ -51,7 +51,7 @@ async def test_a_held_caller_and_what_it_has_called_go_on_beside_an_erasure() ->
         async with hosting():
             task = await client.begin()
             await until(lambda: run_in_thread(is_parked))
-            await run_in_thread(legal_holds.lay, Held.TASK, task.id, "case 1")
+            await run_in_thread(legal_holds.lay, HoldKind.TASK, task.id, "case 1")
             done = await run_in_thread(erased)
             assert (done.removed.tasks, done.left, done.cancelled) == (0, 2, 0)
             assert await run_in_thread(states) == ["working", "working"]
@@ -76,7 +76,7 @@ async def test_a_held_task_of_an_erased_caller_stays_cancelled() -> None:
             await client.begin()
             await until(lambda: run_in_thread(is_parked))
             child = await run_in_thread(lambda: Task.objects.get(agent="level-1"))
-            await run_in_thread(legal_holds.lay, Held.TASK, child.public_id, "case 1")
+            await run_in_thread(legal_holds.lay, HoldKind.TASK, child.public_id, "case 1")
             done = await run_in_thread(erased)
             assert (done.removed.tasks, done.left) == (1, 1)
             assert await run_in_thread(states) == ["canceled"]

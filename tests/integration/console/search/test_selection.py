@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 
 from a2a_console.search import selection, text_search
 from a2a_console.search.selection import Selection, page, walk
-from a2a_console.search.task_flags import MARKS, Mark
+from a2a_console.search.task_flags import MARKS, TaskFlag
 from a2a_tasks.models import Message, Task
 from a2a_tasks.protocol.values import TaskState
 from tests.support.console.admin.rows import make_task
@@ -116,7 +116,7 @@ class TestFilters:
 
     def test_narrow_by_marks(self, monkeypatch: pytest.MonkeyPatch) -> None:
         key = Task.objects.get(public_id="two").pk
-        monkeypatch.setitem(MARKS, "odd", Mark("odd", "is odd", lambda _: [key]))
+        monkeypatch.setitem(MARKS, "odd", TaskFlag("odd", "is odd", lambda _: [key]))
         assert found(mark="odd") == ["two"]
 
     def test_ask_a_bounded_number_of_queries(self) -> None:

@@ -30,17 +30,17 @@ def test_a_moment_that_is_later_stands_further_right(moments: list[float], part:
     first, *others = sorted(moments)
     idle = list(zip(others[::2], others[1::2], strict=False))
     axis = axis_of(max(moments) + 1, *idle)
-    places = [axis.place(at(moment)) for moment in sorted([first, *others, part * others[-1]])]
+    places = [axis.locate(at(moment)) for moment in sorted([first, *others, part * others[-1]])]
     assert places == sorted(places)
-    assert axis.place(BEGAN) == 0
-    assert axis.place(axis.ended) == pytest.approx(WIDTH)
+    assert axis.locate(BEGAN) == 0
+    assert axis.locate(axis.ended) == pytest.approx(WIDTH)
 
 
 def test_a_long_idle_time_is_folded_and_leaves_its_room_to_the_work() -> None:
     axis = axis_of(1000, (1, 999))
     assert axis.folds == [(at(1), at(999))]
-    assert axis.place(at(1)) == pytest.approx((WIDTH - FOLDED) / 2)
-    assert axis.place(at(999)) - axis.place(at(1)) == pytest.approx(FOLDED)
+    assert axis.locate(at(1)) == pytest.approx((WIDTH - FOLDED) / 2)
+    assert axis.locate(at(999)) - axis.locate(at(1)) == pytest.approx(FOLDED)
 
 
 def test_an_idle_time_is_long_beside_what_is_left_when_longer_ones_are_folded() -> None:
