@@ -396,6 +396,18 @@ def _refusals_end_with_their_test(request: pytest.FixtureRequest) -> Iterator[No
 
 
 @pytest.fixture(autouse=True)
+def _switches_end_with_their_test() -> Iterator[None]:
+    """Forget the switches, budgets and versions that the process has read in a test: their rows are gone."""
+    from a2a_tasks.access import switch_cache  # noqa: PLC0415 - only once Django is set up
+    from a2a_tasks.agents import switches, versions  # noqa: PLC0415 - as above
+    from a2a_tasks.store import budgets  # noqa: PLC0415 - as above
+
+    yield
+    if switches._known or budgets._known or versions._known:
+        switch_cache.forget()
+
+
+@pytest.fixture(autouse=True)
 def _store_in_the_tests_transaction(request: pytest.FixtureRequest) -> Iterator[None]:
     """Let the store work in the transaction of a test that is rolled back (`tests/support/inline_store.py`).
 
