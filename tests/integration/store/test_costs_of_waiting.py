@@ -32,7 +32,7 @@ def test_of_runs_that_are_parked_for_the_figures_of_queues() -> None:
     parking.park(Parking(held(), "sleep", 10_000_000_000.0))
     copy_worlds(WORLDS)
     read = count_read(lambda: workers.count_serving([], []), entries=True)
-    assert read < 100
+    assert read < WORLDS // 2
 
 
 def test_of_callers_whose_clients_are_asked() -> None:
@@ -79,7 +79,7 @@ def test_of_calls_that_go_on_for_the_look_at_all_of_them(monkeypatch: pytest.Mon
     copy_worlds(3 * WORLDS)  # of fewer, PostgreSQL rather reads all
     newest = Run.objects.filter(awaits_calls=True).latest("pk")
     call_trees.look_at_all()  # the statements are known to the database
-    assert count_read(call_trees.look_at_all, entries=True) < 25 * BATCH
+    assert count_read(call_trees.look_at_all, entries=True) < 100 * BATCH  # all would be 476,000
     ended = Task.objects.filter(delegation__parent=newest.task_id)
     ended.update(state=TaskState.COMPLETED, status_at=AT)
     for _ in range(3 * WORLDS // BATCH + 1):
