@@ -117,11 +117,12 @@ class PatientStream(ReplacedStream):
         return True
 
     def _put_last(self, piece: bytes) -> None:
-        """Write what is printed while Python ends, if the reader takes it."""
-        if not self._stuck:
-            self._stuck = not select.select([], [self.fileno()], [], PATIENCE)[1]
-        if not self._stuck:
-            self._put(piece)
+        """Write what is printed while Python ends, as far as the reader takes it: a larger write would wait for it."""
+        with contextlib.suppress(OSError, ValueError):  # no disk, no reader; closed
+            while piece and not self._stuck:
+                self._stuck = not select.select([], [self.fileno()], [], PATIENCE)[1]
+                if not self._stuck:
+                    piece = piece[os.write(self.fileno(), piece[: select.PIPE_BUF]) :]
 
     def isatty(self) -> bool:
         """Tell whether people read it."""

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,20 @@ class Late:
 late = Late(stdout), Late(PrintedLines(stdout, "stdout", 20))
 print("first")
 """
+#: A process that prints with its last object, when `{how}` has happened to its output.
+PRINTS_LAST = """
+import os
+from a2a_tasks.telemetry.patient_stream import replace_standard_streams, stdout
+replace_standard_streams()
+class Late:
+    def __init__(self, file, os):
+        self.file, self.os = file, os
+    def __del__(self):
+        {how}
+        self.file.write("x" * 1000000)
+        self.os.write(2, b"ended")
+late = Late(stdout, os)
+"""
 
 
 class Pipe:
@@ -91,6 +106,13 @@ class Pipe:
         return read.decode()
 
 
+def run(script: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run a script with the settings of tests to its end."""
+    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONUNBUFFERED": ""}
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, cwd=ROOT, env=env, timeout=PATIENCE, check=False, **options)  # noqa: S603 - our own
+
+
 @pytest.fixture
 def pipe() -> Iterator[Pipe]:
     made = Pipe()
@@ -101,15 +123,7 @@ def pipe() -> Iterator[Pipe]:
 
 def test_a_process_goes_on_while_nobody_reads_its_log() -> None:
     near, far = os.pipe()
-    process = subprocess.run(  # noqa: S603 - our own script
-        [sys.executable, "-c", WRITES],
-        cwd=ROOT,
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
-        stdout=subprocess.PIPE,
-        stderr=far,
-        timeout=PATIENCE,
-        check=False,
-    )
+    process = run(WRITES, stdout=subprocess.PIPE, stderr=far)
     os.close(near)
     os.close(far)
     assert (process.stdout, process.returncode) == (b"done", 0)
@@ -129,27 +143,12 @@ def test_a_process_without_standard_error_output_has_none_and_its_other_logs_are
 
 
 def test_all_that_a_command_has_printed_is_out_at_its_end() -> None:
-    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONUNBUFFERED": ""}
-    process = subprocess.run(  # noqa: S603 - our own script
-        [sys.executable, "-c", SERVES],
-        cwd=ROOT,
-        env=env,
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    process = run(SERVES, capture_output=True)
     assert (process.stdout, process.returncode) == (b"from before\nServing\nafter\n", 0)
 
 
 def test_a_process_ends_whatever_its_threads_hold_and_what_it_prints_then_is_out() -> None:
-    process = subprocess.run(  # noqa: S603 - our own script
-        [sys.executable, "-c", ENDS],
-        cwd=ROOT,
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    process = run(ENDS, capture_output=True)
     assert process.stdout.split(b"\n") == [b"first", b"last", b"last", b""]
     assert (process.stderr, process.returncode) == (b"", 0)
 
@@ -162,18 +161,22 @@ def test_a_process_ends_though_nobody_reads_what_it_prints_last() -> None:
             pass
     os.set_blocking(far, True)
     try:
-        process = subprocess.run(  # noqa: S603 - our own script
-            [sys.executable, "-c", ENDS],
-            cwd=ROOT,
-            env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
-            stdout=far,
-            timeout=PATIENCE,
-            check=False,
-        )
+        process = run(ENDS, stdout=far)
     finally:
         os.close(near)
         os.close(far)
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("how", ["pass", "self.os.close(1)", "self.file._stream.close()"])
+def test_a_process_ends_whatever_has_happened_to_the_output_that_it_prints_last(how: str) -> None:
+    near, far = os.pipe()
+    try:
+        process = run(PRINTS_LAST.format(how=how), stdout=far, stderr=subprocess.PIPE)
+    finally:
+        os.close(near)
+        os.close(far)
+    assert (process.stderr, process.returncode) == (b"ended", 0)
 
 
 @pytest.mark.parametrize("count", [1, 20])
