@@ -16,6 +16,8 @@ from django.db.models import QuerySet
 from a2a_console.rerun.run_again import Again, CannotRunAgain, run_again
 from a2a_console.search.bounded_rows import COUNTED
 from a2a_console.search.selection import Selection, walk
+from a2a_console.search.stuck_tasks import KINDS
+from a2a_console.search.task_flags import MARKS
 from a2a_tasks.models import Task
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.errors import Overloaded, TaskNotCancelable, TaskNotFound
@@ -94,13 +96,16 @@ class Choice:
     def read(cls, text: str) -> Choice:
         """Return the choice in JSON. Raises msgspec.DecodeError.
 
-        A member that this release does not know is an error, too: it may exclude tasks.
+        A member, mark or reason that this release does not know is an error, too: others than those meant would be found.
         """
         choice: Choice = msgspec.json.decode(text, type=cls)
         given, known = msgspec.json.decode(text), msgspec.to_builtins(choice)
         unknown = {*given, *given["selection"]} - {*known, *known["selection"]}
         if unknown:
             raise msgspec.ValidationError(f"unknown members: {', '.join(sorted(unknown))}")
+        wanted = choice.selection
+        if wanted.mark not in {None, *MARKS} or wanted.stuck not in {None, "any", *KINDS}:
+            raise msgspec.ValidationError(f"unknown values: {wanted.mark or wanted.stuck}")
         return choice
 
 

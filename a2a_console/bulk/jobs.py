@@ -86,7 +86,7 @@ def find_obstacle(job: BulkJob) -> str:
 def is_due() -> bool:
     """Return whether there is an open job, or one that is not kept any longer."""
     is_open, is_old = Q(state__in=OPEN), Q(created_at__lt=Now() - KEPT)
-    return BulkJob.objects.filter(is_open | is_old).exclude(pk__in=_strange).exists()
+    return BulkJob.objects.filter(is_open & ~Q(pk__in=_strange) | is_old & ~is_open).exists()
 
 
 def work() -> None:

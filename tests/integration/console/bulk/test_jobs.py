@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from a2a_console.bulk import actions, jobs
 from a2a_console.bulk.actions import Choice
-from a2a_console.bulk.jobs import begin, is_due, list_results, work
+from a2a_console.bulk.jobs import begin, is_due, list_results, stop, work
 from a2a_console.rerun.run_again import run_again
 from a2a_console.search.selection import Selection
 from a2a_tasks.execution.housekeeping import DUTIES
@@ -236,6 +236,23 @@ class TestAJobOfAnotherRelease:
         work()
         assert counts(job) == (BulkState.QUEUED, 0, 0)
         assert states() == {TaskState.SUBMITTED}
+
+    @pytest.mark.parametrize("wanted", [{"mark": "red"}, {"stuck": "asleep"}])
+    def test_is_not_over_because_nothing_here_matches_a_condition_that_is_unknown(
+        self, root: User, wanted: dict[str, str]
+    ) -> None:
+        job = job_of(root, **wanted)
+        work()
+        assert counts(job) == (BulkState.QUEUED, 0, 0)
+
+    def test_is_removed_a_month_after_it_was_stopped(self, root: User) -> None:
+        job = job_of(root, "unknown")
+        work()
+        stop(job)
+        BulkJob.objects.update(created_at=Now() - 2 * jobs.KEPT)
+        assert is_due()
+        work()
+        assert not BulkJob.objects.exists()
 
 
 def test_a_fault_of_the_host_fails_one_task(root: User, monkeypatch: pytest.MonkeyPatch) -> None:
