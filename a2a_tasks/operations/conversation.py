@@ -260,7 +260,7 @@ async def _limit(seconds: float, spare: float) -> AsyncIterator[None]:
 
         def hurry() -> None:
             left = max(0.0, process_lifetime.drain_seconds() - spare)
-            if not over:
+            if not (over or limit.expired()):
                 limit.reschedule(min(limit.when() or math.inf, loop.time() + left))
 
         forget = process_lifetime.on_drain(lambda: loop.call_soon_threadsafe(hurry))

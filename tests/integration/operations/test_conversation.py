@@ -11,7 +11,7 @@ import pytest
 from a2a_tasks import process_lifetime
 from a2a_tasks.models import Artifact
 from a2a_tasks.operations import conversation as conversation_module
-from a2a_tasks.operations.conversation import AcceptedSend
+from a2a_tasks.operations.conversation import AcceptedSend, at_most
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, fold
 from a2a_tasks.protocol.values import TaskState
@@ -174,6 +174,20 @@ async def test_a_task_whose_process_ends_is_read_once_more(monkeypatch: pytest.M
     life.begin_drain(conversation_module.READ_SECONDS)
     assert (await answer).artifacts
     await conversation.close()
+
+
+async def test_a_drain_that_begins_as_a_wait_ends_is_no_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    life, faults = process_lifetime.Lifetime(), list[object]()
+    for name in ("on_drain", "drain_seconds"):
+        monkeypatch.setattr(process_lifetime, name, getattr(life, name))
+    asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+    async with at_most(0.0):
+        life.begin_drain(9.0)
+        await asyncio.Event().wait()
+    assert not faults
+    assert not life._drain_callbacks
 
 
 def _is_at(conversation: AcceptedSend, number: int) -> bool:
