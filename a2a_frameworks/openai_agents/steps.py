@@ -5,6 +5,7 @@ A replayed call returns its stored result, and says nothing.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -52,6 +53,8 @@ class Steps(ModelSteps):
         self._agent = agent
         #: Ids of calls whose error the model gets as their result.
         self._failed: set[str] = set()
+        #: The places of runs that are under way.
+        self._at_work: set[str] = set()
 
     def find_place(self) -> str:
         """Return where the run is within the turn's."""
@@ -59,10 +62,21 @@ class Steps(ModelSteps):
 
     @contextmanager
     def enter_run(self, name: str) -> Iterator[None]:
-        """Take the steps of a run in this block: the turn's own, or that of an agent within it."""
-        place = PLACE.get()
-        with _set(PLACE, "" if place is None else f"{place}{name}/"):
-            yield
+        """Take the steps of a run in this block: the turn's own, or that of an agent within it.
+
+        Runs of one name side by side, such as guardrails, are numbered in the order in which they begin.
+        """
+        within, place = PLACE.get(), ""
+        if within is not None:
+            numbers = itertools.chain([""], map("#{}".format, itertools.count(2)))
+            places = (f"{within}{name}{number}/" for number in numbers)
+            place = next(one for one in places if one not in self._at_work)
+        self._at_work.add(place)
+        try:
+            with _set(PLACE, place):
+                yield
+        finally:
+            self._at_work.discard(place)
 
     async def ask(self, model: Model, request: dict[str, Any]) -> ModelResponse:
         """Ask a model in a step. Raises ModelSilent."""

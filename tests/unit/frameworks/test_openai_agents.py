@@ -12,6 +12,8 @@ import pytest
 from agents import (
     Agent,
     AgentOutputSchemaBase,
+    GuardrailFunctionOutput,
+    InputGuardrail,
     RunConfig,
     RunContextWrapper,
     Runner,
@@ -80,6 +82,32 @@ async def test_steps_are_named_by_their_calls_and_not_taken_again() -> None:
     repeated = await heard(hosting(helper), make_turn("hi", journal=again))
     assert {type(one) for one in repeated} == {ToolEvent}, "which the host takes once"
     assert (len(model.calls), sorted(calls)) == (2, ["a", "b"])
+
+
+async def test_runs_of_one_name_side_by_side_take_steps_of_their_own() -> None:
+    begun = asyncio.Barrier(2)
+
+    class Judge(ScriptedModel):
+        async def stream_response(self, *about: Any, **more: Any) -> Any:
+            await begun.wait()
+            async for event in super().stream_response(*about, **more):
+                yield event
+
+    def guard(verdict: str) -> InputGuardrail[Any]:
+        judge = Agent("Judge", model=Judge([[assistant_message(verdict)]]))
+
+        async def check(_: Any, __: Any, given: Any) -> GuardrailFunctionOutput:
+            said = (await Runner.run(judge, given)).final_output
+            return GuardrailFunctionOutput(said, tripwire_triggered=said != verdict)
+
+        return InputGuardrail(check)
+
+    model, guards = ScriptedModel([[assistant_message("hi")]]), [guard("fine"), guard("good")]
+    helper, journal = Agent("Helper", model=model, input_guardrails=guards), Journal()
+    await heard(hosting(helper), make_turn("hi", journal=journal))
+    assert sorted(journal.results) == ["Judge#2/model#1", "Judge/model#1", "model#1"]
+    again = Journal({name: msgspec.json.decode(r) for name, r in journal.results.items()})
+    assert await heard(hosting(helper), make_turn("hi", journal=again)) == []
 
 
 async def test_a_tool_that_takes_too_long_is_told_and_not_called_again() -> None:
