@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from asgiref.sync import SyncToAsync
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
@@ -61,6 +62,8 @@ def end_others(opened: psycopg.Connection) -> None:
         "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
         " where datname = current_database() and pid <> pg_backend_pid()"
     )
+    # The thread of `sync_to_async` may have had one, and nothing would close it before a later test.
+    SyncToAsync.single_thread_executor.submit(lambda: connection.close()).result()
 
 
 @contextlib.contextmanager
