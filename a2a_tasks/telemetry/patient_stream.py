@@ -43,6 +43,7 @@ class PatientStream(ReplacedStream):
         self._lost = 0
         #: A writer has waited in vain, and nothing was read since.
         self._stuck = False
+        self._is_ending = False
 
     def write(self, text: str) -> int:
         """Take text, or lose it if too much waits and nobody reads. Returns the number of characters."""
@@ -58,6 +59,8 @@ class PatientStream(ReplacedStream):
             if self._thread is None:
                 self._start()
             self._changed.notify_all()
+            if self._is_ending:
+                self._wait(lambda: not self._waiting)
         return len(text)
 
     def _start(self) -> None:
@@ -78,6 +81,11 @@ class PatientStream(ReplacedStream):
         if not sys.is_finalizing():
             with self._changed:
                 self._wait(lambda: not self._waiting)
+
+    def end(self) -> None:
+        """Flush, and from now on after each write: the thread that writes does not run any more while Python ends."""
+        self._is_ending = True
+        self.flush()
 
     def _has_room(self, piece: bytes) -> bool:
         return len(self._waiting) + len(piece) <= MAX_WAITING
@@ -132,9 +140,8 @@ class PatientStream(ReplacedStream):
 #: The standard error output, for the log.
 stderr = PatientStream(sys.__stderr__ or sys.stderr)
 stdout = PatientStream(sys.__stdout__ or sys.stdout)
-# The thread that writes does not run any more while Python ends.
 for each in (stderr, stdout):
-    atexit.register(each.flush)
+    atexit.register(each.end)
 
 
 def replace_standard_streams() -> None:

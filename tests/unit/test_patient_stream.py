@@ -153,6 +153,14 @@ def test_a_process_ends_whatever_its_threads_hold_and_what_it_prints_then_is_out
     assert (process.stderr, process.returncode) == (b"", 0)
 
 
+def test_what_is_printed_by_what_python_calls_at_its_end_is_out() -> None:
+    early = "import atexit\natexit.register(lambda: print('bye'))\n"
+    begin = (
+        "from a2a_tasks.telemetry.patient_stream import replace_standard_streams as begin\nbegin()"
+    )
+    assert run(early + begin, capture_output=True).stdout == b"bye\n"
+
+
 def test_a_process_ends_though_nobody_reads_what_it_prints_last() -> None:
     near, far = os.pipe()
     os.set_blocking(far, False)
