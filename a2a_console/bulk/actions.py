@@ -96,7 +96,7 @@ class Choice:
     def read(cls, text: str) -> Choice:
         """Return the choice in JSON. Raises msgspec.DecodeError.
 
-        A member, mark or reason that this release does not know is an error, too: others than those meant would be found.
+        A member, mark or reason that this release does not know is an error, too: without it, the job would find other tasks.
         """
         choice: Choice = msgspec.json.decode(text, type=cls)
         given, known = msgspec.json.decode(text), msgspec.to_builtins(choice)
