@@ -147,9 +147,9 @@ def _claim(passed: set[int]) -> BulkJob | None:
             logger.warning("job %s waits: this release does not know %s", job.pk, obstacle)
             _strange.add(job.pk)
             continue
-        mine = {"state": BulkState.RUNNING, "held_until": clock.now() + LEASE}
+        job.held_until = clock.now() + LEASE
+        mine = {"state": BulkState.RUNNING, "held_until": job.held_until}
         if waiting.filter(pk=job.pk).update(**mine):
-            job.held_until = mine["held_until"]
             return job
         taken.add(job.pk)
     return None
