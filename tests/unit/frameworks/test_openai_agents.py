@@ -167,7 +167,9 @@ async def test_a_run_that_follows_has_the_same_steps_whichever_run_ended_before_
     assert sorted(asked) == ["later", "quick", "slow"]
 
 
-async def test_tools_of_agents_side_by_side_are_called_once_though_their_models_give_one_id() -> None:
+async def test_tools_of_agents_side_by_side_are_called_once_though_their_models_give_one_id() -> (
+    None
+):
     called = asyncio.Event()
     calls: list[str] = []
 
