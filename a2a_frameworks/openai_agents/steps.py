@@ -64,8 +64,8 @@ class Steps(ModelSteps):
     def enter_run(self, name: str) -> Iterator[None]:
         """Take the steps of a run in this block: the turn's own, or that of an agent within it.
 
-        Runs of one name within a run are numbered in the order in which they begin: which of them ends first may differ
-        in a later attempt. A streamed run goes on after the block.
+        Runs of one name within a run are numbered in the order in which they begin: that in which they end may differ in a
+        later attempt. A streamed run goes on after the block.
         """
         within, place = PLACE.get(), ""
         if within is not None:
