@@ -37,7 +37,7 @@ READ_SPEED = 16 * 1024 * 1024
 #: Seconds for which the answer to an accepted message waits for a database that is away: a client that gets 503 may send
 #: the message once more.
 AWAY_SECONDS = 30.0
-#: Bytes of the events that all open conversations have heard. Their answers will have them.
+#: Bytes of the events that the answers of all waiting clients will have, as far as they were heard.
 _heard = 0
 _turnstiles: weakref.WeakValueDictionary[tuple[int, IdempotencyKey], asyncio.Lock] = (
     weakref.WeakValueDictionary()
@@ -64,14 +64,13 @@ class AcceptedSend:
         self._pauses = pauses
         #: The task onto which new events are folded, and the number of the last event it includes.
         self._view, self._since = accepted.view, accepted.number
-        #: Bytes of all events read.
+        #: Bytes of the events read while the client waits.
         self._heard = 0
         #: The last events read; beyond a slice of the log, earlier ones are dropped and read again for the answer.
         self.events: list[LogEvent] = []
 
     async def close(self) -> None:
         """Stop reading. The run goes on."""
-        self._count(-self._heard)
         await self.follower.close()
 
     async def task(self) -> Task:
@@ -129,30 +128,34 @@ class AcceptedSend:
 
     async def wait_settled(self) -> Task:
         """Return the task once it has ended or waits for the client, or its present state after the maximum wait."""
-        if not self.follower.done:
-            async with at_most(float(conf.MAX_BLOCK_SECONDS)):
-                while not self.follower.done:
-                    await self._hear()
-        return await self.task()
+        try:
+            if not self.follower.done:
+                async with at_most(float(conf.MAX_BLOCK_SECONDS)):
+                    while not self.follower.done:
+                        self._count(await self._hear())
+            return await self.task()
+        finally:
+            self._count(-self._heard)
 
-    def _keep(self, events: list[LogEvent]) -> None:
+    def _keep(self, events: list[LogEvent]) -> int:
         if self.events and sum(event.size for event in self.events) > event_log.SLICE_BYTES:
             self.events = []
         self.events += events
-        self._count(sum(event.size for event in events))
+        return sum(event.size for event in events)
 
     def _count(self, size: int) -> None:
         global _heard  # noqa: PLW0603 - one per process
         self._heard += size
         _heard += size
 
-    async def _hear(self) -> None:
-        """Read the next events; where events were removed, the task as it is. Raises TaskNotFound."""
+    async def _hear(self) -> int:
+        """Read the next events; where events were removed, the task as it is. Returns bytes. Raises TaskNotFound."""
         try:
-            self._keep(await self.follower.next())
+            return self._keep(await self.follower.next())
         except EventsRemoved:
             found = await insist(self.follower.restart)
             self._view, self._since, self.events = found.view, found.last_event, []
+            return 0
 
 
 async def insist(ask: Callable[..., Awaitable[T]], *args: Any) -> T:

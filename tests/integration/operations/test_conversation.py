@@ -191,8 +191,8 @@ async def test_waits_end_early_enough_in_a_drain_for_all_that_their_answers_have
     life.begin_drain(3600.0)
     assert (await answer).artifacts
     assert life.drain_seconds() > 3590
-    await conversation.close()
     assert conversation_module._heard == 0
+    await conversation.close()
 
 
 async def test_a_drain_that_begins_as_a_wait_ends_is_no_fault(
