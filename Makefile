@@ -14,7 +14,7 @@ ON_SQLITE := tests/unit tests/integration/store tests/integration/execution test
 ON_STACK := tests/integration tests/journeys $(shell grep -rl 'backend("stack")' tests/unit --include=test_*.py)
 
 # The quick part of the laboratory (lab/README.md): a smoke of its campaigns, and the tests of its tools.
-LAB_SMOKE := $(wildcard lab/test_*.py $(foreach each,smoke checker judge report reports page board bending dump history ledger ways proxy,lab/*/test_$(each).py)) lab/faultlab/test_broken.py
+LAB_SMOKE := $(wildcard lab/test_*.py $(foreach each,smoke checker judge report reports page board bending dump history ledger ways proxy broken,lab/*/test_$(each).py))
 # A campaign may have no test for one of the backends (pytest's status 5).
 OR_NONE := || [ $$? -eq 5 ]
 
