@@ -31,11 +31,14 @@ __all__ = ["AcceptedSend", "at_most", "converse", "insist"]
 
 T = TypeVar("T")
 #: Seconds before the end of the drain at which a waiting client is answered; and those at which its wait for events ends:
-#: the time between is for the reads that the answer needs.
+#: the time between is for the reads that the answer needs, with READ_SPEED bytes per second for all waiting clients.
 ANSWER_SECONDS, READ_SECONDS = 0.5, 1.0
+READ_SPEED = 16 * 1024 * 1024
 #: Seconds for which the answer to an accepted message waits for a database that is away: a client that gets 503 may send
 #: the message once more.
 AWAY_SECONDS = 30.0
+#: Bytes of the events that the answers of all waiting clients will have, as far as they were heard.
+_heard = 0
 _turnstiles: weakref.WeakValueDictionary[tuple[int, IdempotencyKey], asyncio.Lock] = (
     weakref.WeakValueDictionary()
 )
@@ -61,6 +64,8 @@ class AcceptedSend:
         self._pauses = pauses
         #: The task onto which new events are folded, and the number of the last event it includes.
         self._view, self._since = accepted.view, accepted.number
+        #: Bytes of the events read while the client waits.
+        self._heard = 0
         #: The last events read; beyond a slice of the log, earlier ones are dropped and read again for the answer.
         self.events: list[LogEvent] = []
 
@@ -123,30 +128,40 @@ class AcceptedSend:
 
     async def wait_settled(self) -> Task:
         """Return the task once it has ended or waits for the client, or its present state after the maximum wait."""
-        if not self.follower.done:
-            async with at_most(float(conf.MAX_BLOCK_SECONDS)):
-                while not self.follower.done:
-                    await self._hear()
-        return await self.task()
+        try:
+            if not self.follower.done:
+                async with at_most(float(conf.MAX_BLOCK_SECONDS)):
+                    while not self.follower.done:
+                        self._count(await self._hear())
+            return await self.task()
+        finally:
+            self._count(-self._heard)
 
-    def _keep(self, events: list[LogEvent]) -> None:
+    def _keep(self, events: list[LogEvent]) -> int:
         if self.events and sum(event.size for event in self.events) > event_log.SLICE_BYTES:
             self.events = []
         self.events += events
+        return sum(event.size for event in events)
 
-    async def _hear(self) -> None:
-        """Read the next events; where events were removed, the task as it is. Raises TaskNotFound."""
+    def _count(self, size: int) -> None:
+        global _heard  # noqa: PLW0603 - one per process
+        self._heard += size
+        _heard += size
+
+    async def _hear(self) -> int:
+        """Read the next events; where events were removed, the task as it is. Returns bytes. Raises TaskNotFound."""
         try:
-            self._keep(await self.follower.next())
+            return self._keep(await self.follower.next())
         except EventsRemoved:
             found = await insist(self.follower.restart)
             self._view, self._since, self.events = found.view, found.last_event, []
+            return 0
 
 
 async def insist(ask: Callable[..., Awaitable[T]], *args: Any) -> T:
     """Ask until the database answers. Raises Overloaded after AWAY_SECONDS, or in time before a drain is over."""
     try:
-        async with _limit(AWAY_SECONDS, ANSWER_SECONDS):
+        async with _limit(AWAY_SECONDS, lambda: ANSWER_SECONDS):
             return await retry_until_answered(lambda: ask(*args), repeatable=True)
     except TimeoutError as fault:
         raise Overloaded from fault
@@ -248,18 +263,18 @@ def _lock_key(key: IdempotencyKey) -> asyncio.Lock:
 async def at_most(seconds: float) -> AsyncIterator[None]:
     """Leave the block after so many seconds, or in time before a drain is over; the work done so far is kept."""
     with contextlib.suppress(TimeoutError):
-        async with _limit(seconds, READ_SECONDS):
+        async with _limit(seconds, lambda: READ_SECONDS + _heard / READ_SPEED):
             yield
 
 
 @contextlib.asynccontextmanager
-async def _limit(seconds: float, spare: float) -> AsyncIterator[None]:
-    """Raise TimeoutError after so many seconds, or `spare` seconds before a drain is over."""
+async def _limit(seconds: float, spare: Callable[[], float]) -> AsyncIterator[None]:
+    """Raise TimeoutError after so many seconds, or `spare` seconds, asked for when it begins, before a drain is over."""
     loop, over = asyncio.get_running_loop(), False
     async with asyncio.timeout(seconds) as limit:
 
         def hurry() -> None:
-            left = max(0.0, process_lifetime.drain_seconds() - spare)
+            left = max(0.0, process_lifetime.drain_seconds() - spare())
             if not (over or limit.expired()):
                 limit.reschedule(min(limit.when() or math.inf, loop.time() + left))
 
