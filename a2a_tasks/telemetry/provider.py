@@ -48,10 +48,11 @@ def start_provider(*, delay: int = EXPORT_MILLISECONDS) -> None:
     if not conf.TRACES or is_on():
         return
     try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - an extra
-        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - an extra
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+        from a2a_tasks.telemetry.sound_spans import SoundExporter  # noqa: PLC0415
     except ImportError:
         logger.warning("A2A_TRACES is set, but the extra is missing: pip install 'a2a-host[otel]'")
         return
@@ -60,7 +61,7 @@ def start_provider(*, delay: int = EXPORT_MILLISECONDS) -> None:
     # The SDK would wait half a minute at the end of the process for a collector that hangs.
     provider = TracerProvider(resource=Resource.create(_describe()), shutdown_on_exit=False)
     is_set = os.environ.keys()
-    exporter = OTLPSpanExporter(timeout=None if {*TIMEOUTS} & is_set else EXPORT_SECONDS)
+    exporter = SoundExporter(timeout=None if {*TIMEOUTS} & is_set else EXPORT_SECONDS)
     milliseconds = None if "OTEL_BSP_SCHEDULE_DELAY" in is_set else delay
     provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=milliseconds))
     trace.set_tracer_provider(provider)

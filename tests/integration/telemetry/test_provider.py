@@ -29,6 +29,17 @@ PATIENT = ENDS.replace(
     "start_provider()\n",
     "from a2a_tasks.telemetry import provider\nprovider.FLUSH_SECONDS = 30.0\nstart_provider()\n",
 )
+#: The same, with a span of a framework before it that quotes half of a surrogate pair in its name and its exception.
+QUOTES = PATIENT.replace(
+    "with tracing",
+    """
+import contextlib
+from opentelemetry import trace
+with contextlib.suppress(ValueError), trace.get_tracer("framework").start_as_current_span("tool \\ud83d") as span:
+    span.add_event("called \\ud83d", {"of": "model"})
+    raise ValueError("unknown tool \\ud83d")
+with tracing""",
+)
 
 
 def test_of_the_project_stays(spans: Spans, settings: Settings) -> None:
@@ -57,6 +68,17 @@ def test_sends_the_last_spans_when_the_process_ends() -> None:
         (span,) = made.wait_named("the last")
     assert span.process["service.name"] == "a2a-host"
     assert str(span.process["service.instance.id"]).rpartition(":")[2].isdigit()
+
+
+def test_sends_spans_with_half_of_a_surrogate_pair_and_those_of_others_in_their_batch() -> None:
+    with (
+        collector() as made,
+        python(["-c", QUOTES], made.environ | {"OTEL_BSP_SCHEDULE_DELAY": "60000"}),
+    ):
+        (span,) = made.wait_named("tool \\ud83d")
+        assert made.wait_named("the last")
+    assert span.failed
+    assert span.events == ["called \\ud83d", "exception"]
 
 
 def test_lets_the_process_end_although_the_collector_hangs_or_is_away() -> None:
