@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from a2a_tasks import process_lifetime
@@ -27,7 +27,7 @@ from a2a_tasks.store.records import Accepted
 from a2a_tasks.store.tasks import reveal
 from a2a_tasks.streaming.stream import EventReader, EventsRemoved
 
-__all__ = ["AcceptedSend", "at_most", "converse", "insist"]
+__all__ = ["AcceptedSend", "at_most", "converse", "count_answer", "insist"]
 
 T = TypeVar("T")
 #: Seconds before the end of the drain at which a waiting client is answered; and those at which its wait for events ends:
@@ -38,7 +38,7 @@ READ_SPEED = 16 * 1024 * 1024
 #: the message once more.
 AWAY_SECONDS = 30.0
 #: Bytes of the events that the answers of all waiting clients will have, as far as they were heard.
-_heard = 0
+_heard = [0]
 _turnstiles: weakref.WeakValueDictionary[tuple[int, IdempotencyKey], asyncio.Lock] = (
     weakref.WeakValueDictionary()
 )
@@ -64,8 +64,6 @@ class AcceptedSend:
         self._pauses = pauses
         #: The task onto which new events are folded, and the number of the last event it includes.
         self._view, self._since = accepted.view, accepted.number
-        #: Bytes of the events read while the client waits.
-        self._heard = 0
         #: The last events read; beyond a slice of the log, earlier ones are dropped and read again for the answer.
         self.events: list[LogEvent] = []
 
@@ -128,34 +126,27 @@ class AcceptedSend:
 
     async def wait_settled(self) -> Task:
         """Return the task once it has ended or waits for the client, or its present state after the maximum wait."""
-        try:
+        with count_answer() as count:
             if not self.follower.done:
                 async with at_most(float(conf.MAX_BLOCK_SECONDS)):
                     while not self.follower.done:
-                        self._count(await self._hear())
+                        count(await self._hear())
             return await self.task()
-        finally:
-            self._count(-self._heard)
 
-    def _keep(self, events: list[LogEvent]) -> int:
+    def _keep(self, events: list[LogEvent]) -> list[LogEvent]:
         if self.events and sum(event.size for event in self.events) > event_log.SLICE_BYTES:
             self.events = []
         self.events += events
-        return sum(event.size for event in events)
+        return events
 
-    def _count(self, size: int) -> None:
-        global _heard  # noqa: PLW0603 - one per process
-        self._heard += size
-        _heard += size
-
-    async def _hear(self) -> int:
-        """Read the next events; where events were removed, the task as it is. Returns bytes. Raises TaskNotFound."""
+    async def _hear(self) -> list[LogEvent]:
+        """Return the next events; where events were removed, read the task as it is. Raises TaskNotFound."""
         try:
             return self._keep(await self.follower.next())
         except EventsRemoved:
             found = await insist(self.follower.restart)
             self._view, self._since, self.events = found.view, found.last_event, []
-            return 0
+            return []
 
 
 async def insist(ask: Callable[..., Awaitable[T]], *args: Any) -> T:
@@ -259,11 +250,27 @@ def _lock_key(key: IdempotencyKey) -> asyncio.Lock:
     return found
 
 
+@contextlib.contextmanager
+def count_answer() -> Iterator[Callable[[Iterable[LogEvent]], None]]:
+    """Count the events that the answer to a waiting client will have, until it has the answer: a drain leaves time for them."""
+    mine = 0
+
+    def count(events: Iterable[LogEvent]) -> None:
+        nonlocal mine
+        size = sum(event.size for event in events)
+        mine, _heard[0] = mine + size, _heard[0] + size
+
+    try:
+        yield count
+    finally:
+        _heard[0] -= mine
+
+
 @contextlib.asynccontextmanager
 async def at_most(seconds: float) -> AsyncIterator[None]:
     """Leave the block after so many seconds, or in time before a drain is over; the work done so far is kept."""
     with contextlib.suppress(TimeoutError):
-        async with _limit(seconds, lambda: READ_SECONDS + _heard / READ_SPEED):
+        async with _limit(seconds, lambda: READ_SECONDS + _heard[0] / READ_SPEED):
             yield
 
 

@@ -187,11 +187,11 @@ async def test_waits_end_early_enough_in_a_drain_for_all_that_their_answers_have
     await run_in_thread(speak, pen)
     answer = asyncio.ensure_future(conversation.wait_settled())
     await until(lambda: conversation.follower.number >= 8)
-    monkeypatch.setattr(conversation_module, "READ_SPEED", conversation._heard / 3600)
+    monkeypatch.setattr(conversation_module, "READ_SPEED", conversation_module._heard[0] / 3600)
     life.begin_drain(3600.0)
     assert (await answer).artifacts
     assert life.drain_seconds() > 3590
-    assert conversation_module._heard == 0
+    assert conversation_module._heard == [0]
     await conversation.close()
 
 
