@@ -176,7 +176,10 @@ class McpTools:
         try:
             async with (
                 self.server.make_client(once=True) as http,
-                Client(streamable_http_client(url, http_client=http)) as client,
+                # The transport bounds all answers together.
+                Client(
+                    streamable_http_client(url, http_client=http, max_sse_event_size=None)
+                ) as client,
             ):
                 return await act(client)
         except BaseExceptionGroup as group:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,30 @@ class OddServer:
         if request.method == "DELETE":
             await self._over.wait()
         return web.Response(body=self.answer)
+
+
+class StreamingServer(OddServer):
+    """It speaks the version with a handshake, and answers by event streams, as servers of that version do by default."""
+
+    results: Mapping[str, Any] = {
+        "initialize": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "library", "version": "1"},
+        },
+        "tools/list": {"tools": [{"name": "read", "inputSchema": {"type": "object"}}]},
+        "tools/call": {"content": [{"type": "text", "text": "x" * 2_000_000}]},
+    }
+
+    async def _serve(self, request: web.Request) -> web.Response:
+        asked = await request.json() if request.method == "POST" else {}
+        if "id" not in asked:
+            return web.Response(status=202 if asked else 405)
+        refusal = {"error": {"code": -32601, "message": "Method not found"}}
+        found = self.results.get(asked["method"])
+        answer = {"jsonrpc": "2.0", "id": asked["id"], **({"result": found} if found else refusal)}
+        event = f"event: message\ndata: {json.dumps(answer)}\n\n"
+        return web.Response(text=event, content_type="text/event-stream")
 
 
 def declare(settings: Settings, folder: Path, text: str) -> None:
@@ -189,6 +214,25 @@ async def test_an_answer_without_end_is_cut(peer: Peer, settings: Settings) -> N
     settings.A2A_FETCH_BYTES = 100
     with pytest.raises(Exception, match=r"100 bytes|Connection closed|error"):
         await Talk(Payer).say("7")
+
+
+async def test_an_answer_in_a_stream_may_be_as_large_as_another(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """The library refuses events of more than 1 MiB by default."""
+
+    class Reader(Agent, abstract=True):
+        name, description = "Reader", "Reads."
+        skills = [Skill("read", "Read", "Reads", tags=["x"])]
+
+        async def run(self, turn: Turn) -> Any:
+            read = await turn.mcp("library").call_tool("read")
+            return f"{len(read.content[0].text)} characters"  # type: ignore[union-attr]
+
+    settings.A2A_FETCH_ALLOW_HTTP = settings.A2A_FETCH_ALLOW_PRIVATE = True
+    async with StreamingServer() as library:
+        declare(settings, tmp_path, f'[servers.library]\nurl = "{library.url}"\n')
+        assert (await Talk(Reader).say("x")).text == "2000000 characters"
 
 
 async def test_a_list_of_tools_without_end_is_an_error() -> None:
