@@ -9,12 +9,13 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --
 # What runs on SQLite: what needs no database, and what the store has a second implementation for (docs/testing.md).
 ON_SQLITE := tests/unit tests/integration/store tests/integration/execution tests/integration/streaming tests/integration/frameworks \
 	$(addprefix tests/integration/console/,audit diagnosis privacy search statistics usage) \
+	$(wildcard tests/integration/doors/*/test_frameworks.py) \
 	$(addprefix tests/journeys/,test_smoke.py test_a_restart_loses_nothing.py test_an_agent_of_a_framework_dies.py)
 # The units are those with tests of Redis or PostgreSQL.
 ON_STACK := tests/integration tests/journeys $(shell grep -rl 'backend("stack")' tests/unit --include=test_*.py)
 
 # The quick part of the laboratory (lab/README.md): a smoke of its campaigns, and the tests of its tools.
-LAB_SMOKE := $(wildcard lab/test_*.py $(foreach each,smoke checker judge report reports page board bending dump history ledger ways proxy,lab/*/test_$(each).py)) lab/faultlab/test_broken.py
+LAB_SMOKE := $(wildcard lab/test_*.py $(foreach each,smoke checker judge report reports page board bending dump history ledger ways proxy broken,lab/*/test_$(each).py))
 # A campaign may have no test for one of the backends (pytest's status 5).
 OR_NONE := || [ $$? -eq 5 ]
 

@@ -24,9 +24,6 @@ _outage = ThrottledLogger(logger, "a page was not shown, the database is away")
 SILENT = "The database does not answer just now. Try again in a few seconds.\n"
 UNFIT = "The address or the form has a text or a number that cannot be in the database.\n"
 
-#: States of a session in which it takes statements.
-UNDISTURBED = {TransactionStatus.IDLE, TransactionStatus.INTRANS}
-
 
 class FaultPages(MiddlewareMixin):
     """Middleware. The protocol does not pass here; the API checks its input before.
@@ -69,16 +66,13 @@ def _limit_locks(execute: Any, *statement: Any) -> Any:
     """Limit the session before its first statement. Django calls this wrapper.
 
     That statement may begin a transaction. The limit is set before it: a transaction that is rolled back would undo it.
+    In one that a caller of the request has begun, as tests do, nothing is limited.
     """
     session: Any = connection.connection
-    status = session.pgconn.transaction_status
-    if not vars(session).get("has_lock_limit") and status in UNDISTURBED:
-        limit = f"set lock_timeout = '{float(conf.DATABASE_SECONDS)}s'"
+    idle = session.pgconn.transaction_status == TransactionStatus.IDLE
+    if idle and not vars(session).get("has_lock_limit"):
         with connection.wrap_database_errors:
-            if status == TransactionStatus.IDLE:
-                autocommit, session.autocommit = session.autocommit, True
-                session.execute(limit)
-                session.autocommit, session.has_lock_limit = autocommit, True
-            else:  # of a caller beyond the request: only tests have one
-                session.execute(limit)
+            autocommit, session.autocommit = session.autocommit, True
+            session.execute(f"set lock_timeout = '{float(conf.DATABASE_SECONDS)}s'")
+            session.autocommit, session.has_lock_limit = autocommit, True
     return execute(*statement)

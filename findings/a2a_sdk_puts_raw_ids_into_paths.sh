@@ -2,12 +2,11 @@
 # Package:   a2a-sdk 1.3.0 (PyPI)
 # Behaviour: over HTTP+JSON its client puts ids into paths as they are. A client chooses the ids of its webhooks, and any
 #            text is allowed. With `#` or `?` in the id, the rest is no part of the path: the client reads, and deletes,
-#            the webhook whose id is what stands before. With `/` it asks for a path that no version has, and `%62` is
-#            another id. Over JSON-RPC and gRPC, and in @a2a-js/sdk 1.3.0, each id is itself.
+#            the webhook whose id is what stands before. With `/` it asks for a path that no version has. Over JSON-RPC and gRPC,
+#            and in @a2a-js/sdk 1.3.0, each id is itself.
 # Output:    'build#2': DELETE /tasks/1/pushNotificationConfigs/build
 #            'build?2': DELETE /tasks/1/pushNotificationConfigs/build
 #            'build/2': DELETE /tasks/1/pushNotificationConfigs/build/2
-#            'b%75ild': DELETE /tasks/1/pushNotificationConfigs/b%75ild
 # Run:       sh findings/a2a_sdk_puts_raw_ids_into_paths.sh   (needs python3 and PyPI; half a minute)
 set -eu
 place=$(mktemp -d)
@@ -43,7 +42,7 @@ async def delete():
     found = AgentInterface(url=url, protocol_binding="HTTP+JSON", protocol_version="1.0")
     card = AgentCard(name="Echo", description="Repeats", version="1", supported_interfaces=[found])
     client = await create_client(card, ClientConfig(supported_protocol_bindings=["HTTP+JSON"]))
-    for id_ in ("build#2", "build?2", "build/2", "b%75ild"):
+    for id_ in ("build#2", "build?2", "build/2"):
         await client.delete_task_push_notification_config(
             DeleteTaskPushNotificationConfigRequest(task_id="1", id=id_)
         )

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -28,10 +29,10 @@ from a2a_tasks import process_lifetime
 from a2a_tasks.audit import Action, act_as, staff
 from a2a_tasks.models import BulkJob, BulkResult, BulkState, Task
 from a2a_tasks.outages import ThrottledLogger
-from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.errors import Blame, Overloaded
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import audit
-from a2a_tasks.store.db import is_away
+from a2a_tasks.store import audit, clock
+from a2a_tasks.store.db import is_away, run_here
 
 __all__ = ["OPEN", "SLICE", "begin", "find_obstacle", "is_due", "list_results", "stop", "work"]
 
@@ -41,12 +42,17 @@ _outage = ThrottledLogger(logger, "bulk jobs wait for the database")
 SLICE, LEASE = 100, timedelta(seconds=60)
 #: Seconds that one call of `work` takes about.
 TURN = 10.0
+#: Tries of a task that the database refuses, while it does others, until the task is one that is not done.
+TRIES = 5
 #: States of a job that goes on.
 OPEN = (BulkState.QUEUED, BulkState.RUNNING)
 #: Time for which jobs and their results are kept, and the results that are removed at once.
 KEPT, REMOVED = timedelta(days=30), 1_000
 #: The open jobs that this process has found to be of another release.
 _strange: set[int] = set()
+#: The tries of tasks that the database refused, by the key of the result; and the jobs that this process works on no more
+#: but holds until then, because the database was away.
+_refused, _still_held = Counter[int](), dict[int, datetime]()
 
 
 def begin(action: str, choice: Choice, *, user: Any, nonce: str, query: str = "") -> BulkJob:
@@ -95,7 +101,10 @@ def work() -> None:
     A job that cannot go on now holds up no other: more runs than the host takes wait until a job cancels some.
     """
     until, passed = time.monotonic() + TURN, set[int]()
-    while _may_go_on(until) and (job := _claim(passed)) is not None:
+    for key, held_until in list(_still_held.items()):
+        run_here(_release, key, held_until)
+        del _still_held[key]
+    while _may_go_on(until) and (job := run_here(_claim, passed)) is not None:
         try:
             with act_as(lambda: staff(job.user_id)):
                 while _may_go_on(until) and _do_slice(job):
@@ -109,8 +118,8 @@ def work() -> None:
                 logger.exception("job %s", job.pk)
             passed.add(job.pk)
         finally:
-            BulkJob.objects.filter(pk=job.pk).update(held_until=None)
-    _remove_old()
+            _give_up(job)
+    run_here(_remove_old)
 
 
 def list_results(job: BulkJob) -> Iterator[str]:
@@ -131,32 +140,68 @@ def _may_go_on(until: float) -> bool:
 
 def _claim(passed: set[int]) -> BulkJob | None:
     free = Q(held_until=None) | Q(held_until__lt=Now())
-    waiting = BulkJob.objects.filter(free, state__in=OPEN).exclude(pk__in=passed | _strange)
-    for job in waiting.select_related("user").order_by("pk")[:10]:
+    waiting = BulkJob.objects.filter(free, state__in=OPEN).select_related("user").order_by("pk")
+    taken = set[int]()
+    while job := waiting.exclude(pk__in=passed | _strange | taken).first():
         if obstacle := find_obstacle(job):
             logger.warning("job %s waits: this release does not know %s", job.pk, obstacle)
             _strange.add(job.pk)
             continue
-        mine = {"state": BulkState.RUNNING, "held_until": Now() + LEASE}
+        job.held_until = clock.now() + LEASE
+        mine = {"state": BulkState.RUNNING, "held_until": job.held_until}
         if waiting.filter(pk=job.pk).update(**mine):
             return job
+        taken.add(job.pk)
     return None
+
+
+def _hold(job: BulkJob) -> bool:
+    """Hold the job for another LEASE. False: it does not go on, or another worker has it."""
+    held_until = clock.now() + LEASE
+    mine = BulkJob.objects.filter(pk=job.pk, state=BulkState.RUNNING, held_until=job.held_until)
+    if not mine.update(held_until=held_until):
+        return False
+    job.held_until = held_until
+    return True
+
+
+def _release(key: int, held_until: datetime | None) -> None:
+    """Let other workers have the job, unless another one has it already."""
+    BulkJob.objects.filter(pk=key, held_until=held_until).update(held_until=None)
+
+
+def _give_up(job: BulkJob) -> None:
+    try:
+        run_here(_release, job.pk, job.held_until)
+    except Overloaded:
+        if job.held_until:
+            _still_held[job.pk] = job.held_until
 
 
 def _do_slice(job: BulkJob) -> bool:
     """Do the slice under way, or the next one. False: the job goes on no more."""
-    going = BulkJob.objects.filter(pk=job.pk, state=BulkState.RUNNING, counted=job.counted)
-    if not going.update(held_until=Now() + LEASE):
+    rows = run_here(_begin_slice, job)
+    if rows is None:
         return False
+    for row in rows:
+        is_late = job.held_until and clock.moment(clock.estimate()) > job.held_until - LEASE / 2
+        if process_lifetime.is_draining() or (is_late and not run_here(_hold, job)):
+            return False
+        row.ok, row.outcome = _act(job, row)
+    if any(row.ok is None for row in rows):
+        raise Overloaded  # those that the database refused are tried again, with the slice
+    return run_here(_count, job, rows)
+
+
+def _begin_slice(job: BulkJob) -> list[BulkResult] | None:
+    """Return the slice under way, or the next one. None: the job goes on no more."""
+    if not _hold(job):
+        return None
     if not (job.user.is_active and job.user.has_perm(ACTIONS[job.action].permission)):
         _end(job, BulkState.STOPPED)
-        return False
+        return None
     rows = list(BulkResult.objects.filter(job=job, pk__gt=job.counted).order_by("pk")[:SLICE])
-    if not rows and job.before:
-        rows = _take(job)
-    for row in rows:
-        row.ok, row.outcome = _act(job, row.task)
-    return _count(job, rows)
+    return _take(job) if not rows and job.before else rows
 
 
 def _take(job: BulkJob) -> list[BulkResult]:
@@ -169,27 +214,45 @@ def _take(job: BulkJob) -> list[BulkResult]:
     if choice.keys is not None:
         rows = rows.filter(pk__in=choice.keys)
     found = page(rows.filter(state__in=states), wanted, size=SLICE, before=job.before)
-    job.before = found.older or 0
+    before = found.older or 0
     with transaction.atomic():
-        BulkJob.objects.filter(pk=job.pk).update(before=job.before)
+        mine = BulkJob.objects.filter(pk=job.pk, held_until=job.held_until)
+        if not mine.update(before=before):
+            return []  # a worker that stood still meanwhile
         made = [BulkResult(job=job, task=task.pk) for task in found.items]
-        return BulkResult.objects.bulk_create(made)
+        BulkResult.objects.bulk_create(made)
+    job.before = before
+    return made
 
 
-def _act(job: BulkJob, task: int) -> tuple[bool, str]:
-    """Do the action to one task; return whether that is done, and what to tell. Raises the faults of an outage."""
+def _act(job: BulkJob, row: BulkResult) -> tuple[bool | None, str]:
+    """Do the action to one task; return whether that is done, and what to tell. Raises the faults of an outage.
+
+    None: the database refused this task, and it is to be tried again.
+    """
     by, nonce = job.user.get_username(), f"job {job.pk} {job.nonce}"[:MAX_NONCE_LENGTH]
     try:
-        outcome = act(ACTIONS[job.action], task, by=by, nonce=nonce)
+        outcome = act(ACTIONS[job.action], row.task, by=by, nonce=nonce)
     except Exception as fault:
+        if isinstance(fault, Overloaded) and fault.blame is not Blame.NOBODY:
+            return _refuse(row, fault)
         if isinstance(fault, Overloaded) or is_away(fault):
             raise
-        logger.exception("job %s: task %s", job.pk, task)
+        logger.exception("job %s: task %s", job.pk, row.task)
         return False, f"the host failed: {type(fault).__name__}"
     # An earlier try of the slice may have done it.
-    again = Task.objects.filter(pk=task, state=TaskState.CANCELED)
-    is_done = outcome.kind == "done" or (outcome.kind == "ended" and again.exists())
+    again = Task.objects.filter(pk=row.task, state=TaskState.CANCELED)
+    is_done = outcome.kind == "done" or (outcome.kind == "ended" and run_here(again.exists))
     return is_done, "canceled" if outcome.kind == "ended" and is_done else outcome.text[:200]
+
+
+def _refuse(row: BulkResult, fault: Overloaded) -> tuple[bool | None, str]:
+    """Count a try that the database refused. It fails the task, not the job: its row is locked or damaged, say."""
+    _refused[row.pk] += 1
+    if _refused[row.pk] < TRIES:
+        return None, ""
+    reason = str(fault.__cause__ or fault).partition("\n")[0]
+    return False, f"the database refused it {_refused[row.pk]} times: {reason}"[:200]
 
 
 def _count(job: BulkJob, rows: list[BulkResult]) -> bool:
@@ -207,6 +270,8 @@ def _count(job: BulkJob, rows: list[BulkResult]) -> bool:
         if is_counted:
             BulkResult.objects.bulk_update(rows, ["ok", "outcome"])
     job.counted = last
+    for row in rows:
+        _refused.pop(row.pk, None)
     return is_counted
 
 

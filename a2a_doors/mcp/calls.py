@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from a2a_doors.visit import DIALECT, Visit, read_task_id
 from a2a_tasks.bindings.door import load_dialect
 from a2a_tasks.bindings.errors import to_a2a_error
 from a2a_tasks.conf import conf
-from a2a_tasks.operations.conversation import at_most, insist
+from a2a_tasks.operations.conversation import at_most, count_answer, insist
 from a2a_tasks.operations.repeats import name_repeat
 from a2a_tasks.protocol import errors, requests
 from a2a_tasks.protocol.jsonrpc import JsonRpcCall
@@ -194,19 +194,21 @@ class _ToolCall:
         self._task = stream.subject.id
         feed = stream.follower.feed
         gone = self._began
-        try:
-            async with at_most(self._patience()):
-                await self._hear(stream)
-            gone = False
-        finally:
-            with anyio.CancelScope(shield=True):
-                await stream.close()
-            if gone and feed is not None and not self._is_impatient():
-                cancel_later(self.visit, self._task, feed.task)
-        return self._show(await insist(self._get, self._task))
+        with count_answer() as count:
+            try:
+                async with at_most(self._patience()):
+                    await self._hear(stream, count)
+                gone = False
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await stream.close()
+                if gone and feed is not None and not self._is_impatient():
+                    cancel_later(self.visit, self._task, feed.task)
+            return self._show(await insist(self._get, self._task))
 
-    async def _hear(self, stream: EventStream) -> None:
+    async def _hear(self, stream: EventStream, count: Callable[[Iterable[LogEvent]], None]) -> None:
         async for events in stream.batches(float(conf.KEEPALIVE_SECONDS)):
+            count(events or ())
             for event in events or ():
                 if words := _show_text(event):
                     await self._report(event.number, None, words[:MAX_PROGRESS])

@@ -5,8 +5,8 @@ A replayed call returns its stored result, and says nothing.
 
 from __future__ import annotations
 
-import itertools
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -53,8 +53,8 @@ class Steps(ModelSteps):
         self._agent = agent
         #: Ids of calls whose error the model gets as their result.
         self._failed: set[str] = set()
-        #: The places of runs that are under way.
-        self._at_work: set[str] = set()
+        #: The runs within others that have begun, by place and name.
+        self._runs: Counter[str] = Counter()
 
     def find_place(self) -> str:
         """Return where the run is within the turn's."""
@@ -64,19 +64,16 @@ class Steps(ModelSteps):
     def enter_run(self, name: str) -> Iterator[None]:
         """Take the steps of a run in this block: the turn's own, or that of an agent within it.
 
-        Runs of one name side by side, such as guardrails, are numbered in the order in which they begin.
+        Runs of one name within a run are numbered in the order in which they begin: that in which they end may differ in a
+        later attempt. A streamed run goes on after the block.
         """
         within, place = PLACE.get(), ""
         if within is not None:
-            numbers = itertools.chain([""], map("#{}".format, itertools.count(2)))
-            places = (f"{within}{name}{number}/" for number in numbers)
-            place = next(one for one in places if one not in self._at_work)
-        self._at_work.add(place)
-        try:
-            with _set(PLACE, place):
-                yield
-        finally:
-            self._at_work.discard(place)
+            self._runs[f"{within}{name}"] += 1
+            number = self._runs[f"{within}{name}"]
+            place = f"{within}{name}{f'#{number}' if number > 1 else ''}/"
+        with _set(PLACE, place):
+            yield
 
     async def ask(self, model: Model, request: dict[str, Any]) -> ModelResponse:
         """Ask a model in a step. Raises ModelSilent."""

@@ -18,6 +18,7 @@ from django.db import connections
 from a2a_tasks import process_lifetime
 from a2a_tasks.audit import act_as
 from a2a_tasks.conf import conf
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store.call_trees import look_at_all
 from a2a_tasks.store.db import run_here, run_in_thread, run_to_completion
 from a2a_tasks.store.purge import Removed, RetentionLimits, purge
@@ -142,6 +143,8 @@ async def _for_ever(work: Callable[[], Awaitable[object]], first: float, every: 
     while not process_lifetime.is_draining():
         try:
             await work()
+        except Overloaded:  # the store has told of it
+            pass
         except Exception as fault:  # noqa: BLE001 - after any failure it is tried again
             logger.warning("housekeeping failed: %r", fault.__cause__ or fault)
         await asyncio.sleep(every)

@@ -2,10 +2,11 @@
 
 from django.db import migrations
 
-from a2a_tasks.migrations._patience import PatientMigration
+from a2a_tasks.migrations._patience import RemoveIndexPatiently
 
 
-class Migration(PatientMigration):
+class Migration(migrations.Migration):
+    atomic = False
     dependencies = [('a2a_tasks', '0006_tasks_that_wait_for_people')]
 
-    operations = [migrations.RemoveIndex(model_name='task', name='task_waiting')]
+    operations = [RemoveIndexPatiently(model_name='task', name='task_waiting')]

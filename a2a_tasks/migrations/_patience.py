@@ -67,7 +67,7 @@ class PatientMigration(migrations.Migration):
 
 
 class AddIndexPatiently(migrations.AddIndex):
-    """An index that PostgreSQL builds while the table is written. Its migration has `atomic = False`.
+    """An index that PostgreSQL builds, or drops, while the table is written. Its migration has `atomic = False`.
 
     It can be repeated: an index that is there stays, and one whose building was interrupted is built anew.
     """
@@ -78,13 +78,48 @@ class AddIndexPatiently(migrations.AddIndex):
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
         """Build the index, unless it is there."""
-        name, model = self.index.name, to_state.apps.get_model(app_label, self.model_name)
-        if schema_editor.connection.vendor != "postgresql":
-            if name not in _list_indexes(schema_editor.connection, model):
-                super().database_forwards(app_label, schema_editor, from_state, to_state)
-            return
-        if not _is_valid(schema_editor, name):
-            schema_editor.add_index(model, self.index, concurrently=True)
+        _build(schema_editor, to_state.apps.get_model(app_label, self.model_name), self.index)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        """Drop the index, if it is there."""
+        _drop(schema_editor, from_state.apps.get_model(app_label, self.model_name), self.index)
+
+
+class RemoveIndexPatiently(migrations.RemoveIndex):
+    """An index that PostgreSQL drops, or builds again, while the table is written, as above."""
+
+    atomic = False
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        """Drop the index, if it is there."""
+        index = from_state.models[app_label, self.model_name_lower].get_index_by_name(self.name)
+        _drop(schema_editor, from_state.apps.get_model(app_label, self.model_name), index)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        """Build the index, unless it is there."""
+        index = to_state.models[app_label, self.model_name_lower].get_index_by_name(self.name)
+        _build(schema_editor, to_state.apps.get_model(app_label, self.model_name), index)
+
+
+def _build(schema: Any, model: Any, index: Any) -> None:
+    if schema.connection.vendor != "postgresql":
+        if index.name not in _list_indexes(schema.connection, model):
+            schema.add_index(model, index)
+    elif not _is_valid(schema, index.name):
+        schema.add_index(model, index, concurrently=True)
+
+
+def _drop(schema: Any, model: Any, index: Any) -> None:
+    if schema.connection.vendor == "postgresql":
+        schema.remove_index(model, index, concurrently=True)
+    elif index.name in _list_indexes(schema.connection, model):
+        schema.remove_index(model, index)
 
 
 def _is_valid(schema: Any, index: str) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from a2a_tasks import process_lifetime
@@ -27,15 +27,18 @@ from a2a_tasks.store.records import Accepted
 from a2a_tasks.store.tasks import reveal
 from a2a_tasks.streaming.stream import EventReader, EventsRemoved
 
-__all__ = ["AcceptedSend", "at_most", "converse", "insist"]
+__all__ = ["AcceptedSend", "at_most", "converse", "count_answer", "insist"]
 
 T = TypeVar("T")
 #: Seconds before the end of the drain at which a waiting client is answered; and those at which its wait for events ends:
-#: the time between is for the reads that the answer needs.
+#: the time between is for the reads that the answer needs, with READ_SPEED bytes per second for all waiting clients.
 ANSWER_SECONDS, READ_SECONDS = 0.5, 1.0
+READ_SPEED = 16 * 1024 * 1024
 #: Seconds for which the answer to an accepted message waits for a database that is away: a client that gets 503 may send
 #: the message once more.
 AWAY_SECONDS = 30.0
+#: Bytes of the events that the answers of all waiting clients will have, as far as they were heard.
+_heard = [0]
 _turnstiles: weakref.WeakValueDictionary[tuple[int, IdempotencyKey], asyncio.Lock] = (
     weakref.WeakValueDictionary()
 )
@@ -123,30 +126,33 @@ class AcceptedSend:
 
     async def wait_settled(self) -> Task:
         """Return the task once it has ended or waits for the client, or its present state after the maximum wait."""
-        if not self.follower.done:
-            async with at_most(float(conf.MAX_BLOCK_SECONDS)):
-                while not self.follower.done:
-                    await self._hear()
-        return await self.task()
+        with count_answer() as count:
+            if not self.follower.done:
+                async with at_most(float(conf.MAX_BLOCK_SECONDS)):
+                    while not self.follower.done:
+                        count(await self._hear())
+            return await self.task()
 
-    def _keep(self, events: list[LogEvent]) -> None:
+    def _keep(self, events: list[LogEvent]) -> list[LogEvent]:
         if self.events and sum(event.size for event in self.events) > event_log.SLICE_BYTES:
             self.events = []
         self.events += events
+        return events
 
-    async def _hear(self) -> None:
-        """Read the next events; where events were removed, the task as it is. Raises TaskNotFound."""
+    async def _hear(self) -> list[LogEvent]:
+        """Return the next events; where events were removed, read the task as it is. Raises TaskNotFound."""
         try:
-            self._keep(await self.follower.next())
+            return self._keep(await self.follower.next())
         except EventsRemoved:
             found = await insist(self.follower.restart)
             self._view, self._since, self.events = found.view, found.last_event, []
+            return []
 
 
 async def insist(ask: Callable[..., Awaitable[T]], *args: Any) -> T:
     """Ask until the database answers. Raises Overloaded after AWAY_SECONDS, or in time before a drain is over."""
     try:
-        async with _limit(AWAY_SECONDS, ANSWER_SECONDS):
+        async with _limit(AWAY_SECONDS, lambda: ANSWER_SECONDS):
             return await retry_until_answered(lambda: ask(*args), repeatable=True)
     except TimeoutError as fault:
         raise Overloaded from fault
@@ -244,22 +250,38 @@ def _lock_key(key: IdempotencyKey) -> asyncio.Lock:
     return found
 
 
+@contextlib.contextmanager
+def count_answer() -> Iterator[Callable[[Iterable[LogEvent]], None]]:
+    """Count the events that the answer to a waiting client will have, until it has the answer: a drain leaves time for them."""
+    mine = 0
+
+    def count(events: Iterable[LogEvent]) -> None:
+        nonlocal mine
+        size = sum(event.size for event in events)
+        mine, _heard[0] = mine + size, _heard[0] + size
+
+    try:
+        yield count
+    finally:
+        _heard[0] -= mine
+
+
 @contextlib.asynccontextmanager
 async def at_most(seconds: float) -> AsyncIterator[None]:
     """Leave the block after so many seconds, or in time before a drain is over; the work done so far is kept."""
     with contextlib.suppress(TimeoutError):
-        async with _limit(seconds, READ_SECONDS):
+        async with _limit(seconds, lambda: READ_SECONDS + _heard[0] / READ_SPEED):
             yield
 
 
 @contextlib.asynccontextmanager
-async def _limit(seconds: float, spare: float) -> AsyncIterator[None]:
-    """Raise TimeoutError after so many seconds, or `spare` seconds before a drain is over."""
+async def _limit(seconds: float, spare: Callable[[], float]) -> AsyncIterator[None]:
+    """Raise TimeoutError after so many seconds, or `spare` seconds, asked for when it begins, before a drain is over."""
     loop, over = asyncio.get_running_loop(), False
     async with asyncio.timeout(seconds) as limit:
 
         def hurry() -> None:
-            left = max(0.0, process_lifetime.drain_seconds() - spare)
+            left = max(0.0, process_lifetime.drain_seconds() - spare())
             if not (over or limit.expired()):
                 limit.reschedule(min(limit.when() or math.inf, loop.time() + left))
 

@@ -39,7 +39,7 @@ def _make(
     file: str,
     change: tuple[str, str],
 ) -> Build:
-    return Build(Broken(name, f"a2a_tasks/{file}", *change, breaks, "kills"), framework, fits)
+    return Build(Broken(name, file, *change, breaks, "kills"), framework, fits)
 
 
 def _is_late(_: Script, kill: Kill) -> bool:
@@ -67,7 +67,7 @@ BUILDS = {
             "pydantic_ai",
             _is_late,
             ("F4", "F5"),
-            "agents/steps.py",
+            "a2a_tasks/agents/steps.py",
             ("                await self._journal.keep(self.name, kept)\n", ""),
         ),
         _make(
@@ -75,7 +75,7 @@ BUILDS = {
             "langgraph",
             _is_late,
             ("F2", "F4", "F5"),
-            "frameworks/langgraph_call.py",
+            "a2a_frameworks/langgraph/call.py",
             ("        await self._saver.replay()\n", ""),
         ),
         _make(
@@ -83,7 +83,7 @@ BUILDS = {
             "openai_agents",
             _ends,
             ("F2", "F9"),
-            "store/backend/postgres.py",
+            "a2a_tasks/store/backend/postgres.py",
             (
                 "    with transaction.atomic():\n        written = _append(batches)\n",
                 "    change_conversations(batches)\n    with transaction.atomic():\n"
@@ -95,7 +95,7 @@ BUILDS = {
             "openai_agents",
             _follows_the_question,
             ("F10",),
-            "store/tasks.py",
+            "a2a_tasks/store/tasks.py",
             (" if not is_own]", "]"),
         ),
         _make(
@@ -103,7 +103,7 @@ BUILDS = {
             "pydantic_ai",
             _is_late,
             ("F10",),
-            "frameworks/pydantic_ai_steps.py",
+            "a2a_frameworks/pydantic_ai/steps.py",
             ("            if not taken:\n", "            if False:\n"),
         ),
         _make(
@@ -111,7 +111,7 @@ BUILDS = {
             "openai_agents",
             _is_kept,
             ("F10",),
-            "frameworks/output.py",
+            "a2a_frameworks/shared/output.py",
             ("        await self._queue.join()\n", ""),
         ),
         _make(
@@ -119,16 +119,16 @@ BUILDS = {
             "langgraph",
             _is_late,
             ("F14",),
-            "execution/meter.py",
-            ("            self._waiting.append(entry)\n", "            pass\n"),
+            "a2a_tasks/execution/meter.py",
+            ("            self.waiting.append(entry)\n", "            pass\n"),
         ),
         _make(
             "tools-are-told-of-again",
             "pydantic_ai",
             _is_late,
             ("F15",),
-            "execution/tool_events.py",
-            ("        if (event.kind, event.id) in self._told:\n", "        if False:\n"),
+            "a2a_tasks/execution/tool_events.py",
+            ("        if (event.kind, id_) in self._told:\n", "        if False:\n"),
         ),
     )
 }

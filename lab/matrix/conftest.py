@@ -76,7 +76,7 @@ def agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Host them; nothing of the host's own stirs while requests are compared."""
     monkeypatch.setattr(housekeeping, "DUTIES", [])
     monkeypatch.setattr(housekeeping, "LOOK_EVERY", 600.0)
-    settings.A2A_POLL_SECONDS = 60.0
+    settings.A2A_POLL_SECONDS = 600.0  # on a busy machine a test lasts longer than a minute
     settings.A2A_CREDENTIAL_SECONDS = 600.0  # what operators have switched is read again then
     settings.A2A_BEAT_SECONDS, settings.A2A_LEASE_SECONDS = 600.0, 1800.0
     settings.A2A_JWT_TENANT_CLAIM = "org"

@@ -45,7 +45,7 @@ MOST_POWER = 1.7
 #: Seconds below which a cost is noise.
 NOISE = 0.0005
 #: Seconds of a cost that is not measured again: of a first look, and of a comparison.
-LONG, SURE = 0.02, 0.5
+LONG, SURE = 0.02, 0.1
 _CATEGORIES: dict[Any, Callable[[str], bool]] = {
     codes.CATEGORY_DIGIT: str.isdecimal,
     codes.CATEGORY_SPACE: str.isspace,
@@ -230,7 +230,7 @@ def find_growth(found: Found) -> str:
         size, costs = (
             LOOK,
             {
-                making: _least(work, make_text(pattern, making, LOOK), tries=3)
+                making: _cost(work, make_text(pattern, making, LOOK))
                 for making in list_makings(pattern)
             },
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,17 @@ TEXT = {"type": "text", "text": "hi"}
 TASK = {"id": "t", "sessionId": "s", "status": {"state": "completed", "timestamp": MOMENT}}
 
 
+@cache
+def validator(definition: str) -> Draft7Validator:
+    """Of one definition of the schema; to make it is dearer than to ask it."""
+    return Draft7Validator(
+        {"$ref": f"#/definitions/{definition}", "definitions": SCHEMA["definitions"]}
+    )
+
+
 def faults(definition: str, given: Any) -> list[str]:
     """What is wrong with a document, by one definition of the schema."""
-    rooted = {"$ref": f"#/definitions/{definition}", "definitions": SCHEMA["definitions"]}
-    return [error.message for error in Draft7Validator(rooted).iter_errors(given)]
+    return [error.message for error in validator(definition).iter_errors(given)]
 
 
 def filled(given: Any) -> Any:

@@ -19,10 +19,10 @@ from a2a_tasks.store.db import run_in_thread
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting, status_is
 from tests.support.execution.waiting import until
-from tests.support.thorough import thorough
+from tests.support.thorough import examples, thorough
 
 pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
-DEPTH = 4
+DEPTH = examples(4, quick=3)
 
 
 @pytest.fixture(autouse=True)

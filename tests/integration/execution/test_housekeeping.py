@@ -107,6 +107,24 @@ class TestDuties:
             await dispatch.ensure_started()
             await until(done.is_set)
 
+    @pytest.mark.django_db(transaction=True)
+    async def test_are_silent_about_a_database_that_is_away_of_which_the_store_tells(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        looks: list[int] = []
+
+        def look() -> bool:
+            looks.append(1)
+            raise OperationalError("the server has gone away")
+
+        monkeypatch.setattr(housekeeping, "DUTIES", [(look, pytest.fail)])
+        for name in ("DUTY_FIRST", "DUTY_EVERY"):
+            monkeypatch.setattr(housekeeping, name, 0.0)
+        async with hosting():
+            await dispatch.ensure_started()
+            await until(lambda: len(looks) > 3)
+        assert "housekeeping failed" not in caplog.text
+
 
 class TestAProcessThatRunsAgentsItself:
     async def test_purges_beside_its_runner(self, monkeypatch: pytest.MonkeyPatch) -> None:

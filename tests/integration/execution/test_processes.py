@@ -359,41 +359,27 @@ class TestRunning:
         assert int(said[0]) != os.getpid()
         assert (await script.send("silent")).status.state.word == "completed"
 
-    async def test_it_calls_other_servers_by_the_guarded_session(
-        self, script: Client, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        async def answer(_request: web.BaseRequest) -> web.Response:
-            return web.Response(text="from outside")
-
-        monkeypatch.setenv("A2A_FETCH_ALLOW_HTTP", "1")
-        monkeypatch.setenv("A2A_FETCH_ALLOW_PRIVATE", "1")  # loopback alone
-        async with RawTestServer(answer) as server:
-            said = answered(await script.send(f"calling {server.make_url('/')}"))
-        assert said.startswith("from outside The URL must not lead to a private")
-
-    async def test_it_reads_no_more_of_them_than_any_agent(
-        self, script: Client, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        async def answer(_request: web.BaseRequest) -> web.Response:
-            return web.Response(text="x" * 1001)
-
-        for name, value in (("ALLOW_HTTP", "1"), ("ALLOW_PRIVATE", "1"), ("BYTES", "1000")):
-            monkeypatch.setenv(f"A2A_FETCH_{name}", value)
-        async with RawTestServer(answer) as server:
-            said = answered(await script.send(f"swallowing {server.make_url('/')}"))
-        assert said == "The answer is longer than 1000 bytes."
-        said = answered(await script.send("calling_from_a_thread"))
-        assert said.startswith("turn.http is for async agents")
-
-    async def test_it_calls_tools_of_mcp_servers(
+    async def test_it_calls_other_servers_by_the_guarded_session_as_any_agent_does(
         self, script: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        async with serving() as peer:
+        """In one process, which must be started: it has another environment than those that are forked."""
+
+        async def answer(request: web.BaseRequest) -> web.Response:
+            return web.Response(text="x" * 10_001 if request.path == "/long" else "from outside")
+
+        # loopback alone
+        for name, value in (("ALLOW_HTTP", "1"), ("ALLOW_PRIVATE", "1"), ("BYTES", "10000")):
+            monkeypatch.setenv(f"A2A_FETCH_{name}", value)
+        monkeypatch.setenv("BANK_TOKEN", "s3cret")
+        async with RawTestServer(answer) as server, serving() as peer:
             monkeypatch.setenv("A2A_MCP_SERVERS", str(peer.declare(tmp_path)))
-            for name in ("A2A_FETCH_ALLOW_HTTP", "A2A_FETCH_ALLOW_PRIVATE"):
-                monkeypatch.setenv(name, "1")
-            monkeypatch.setenv("BANK_TOKEN", "s3cret")
+            called = answered(await script.send(f"calling {server.make_url('/')}"))
+            swallowed = answered(await script.send(f"swallowing {server.make_url('/long')}"))
             assert answered(await script.send("paying")) == "paid 1"
+        assert called.startswith("from outside The URL must not lead to a private")
+        assert swallowed == "The answer is longer than 10000 bytes."
+        said = answered(await script.send("calling_from_a_thread"))
+        assert said.startswith("turn.http is for async agents")
         steps = await run_in_thread(lambda: sorted(Step.objects.values_list("name", flat=True)))
         assert steps == ["mcp bank", "mcp bank pay 1"]
 

@@ -30,6 +30,7 @@ from tests.support.execution.waiting import until
 from tests.support.store.world import new
 from tests.support.thorough import examples
 
+pytestmark = pytest.mark.quick_on("sqlite")
 HOUR = 3600.0
 KILL, HAND_BACK = "kill", "hand back"
 _read = msgspec.json.Decoder(Artifact).decode

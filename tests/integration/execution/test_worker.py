@@ -73,7 +73,7 @@ class TestABudget:
         environ = {**SHORT, "A2A_LEASE_SECONDS": "60", **apps}
         carried = Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
         with contextlib.ExitStack() as workers:
-            for number in (1, 2, 3):
+            for number in (1, 2):
                 workers.enter_context(own_worker(Spender.queue, number, environ))
             moving = carried.exclude(round=PARKED)
             eventually(lambda: not moving.exists() and BudgetUse.objects.exists(), 60)

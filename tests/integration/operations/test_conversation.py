@@ -176,6 +176,25 @@ async def test_a_task_whose_process_ends_is_read_once_more(monkeypatch: pytest.M
     await conversation.close()
 
 
+@pytest.mark.django_db(transaction=True)
+async def test_waits_end_early_enough_in_a_drain_for_all_that_their_answers_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    life = process_lifetime.Lifetime()
+    for name in ("on_drain", "drain_seconds"):
+        monkeypatch.setattr(process_lifetime, name, getattr(life, name))
+    conversation, pen = await begun()
+    await run_in_thread(speak, pen)
+    answer = asyncio.ensure_future(conversation.wait_settled())
+    await until(lambda: conversation.follower.number >= 8)
+    monkeypatch.setattr(conversation_module, "READ_SPEED", conversation_module._heard[0] / 3600)
+    life.begin_drain(3600.0)
+    assert (await answer).artifacts
+    assert life.drain_seconds() > 3590
+    assert conversation_module._heard == [0]
+    await conversation.close()
+
+
 async def test_a_drain_that_begins_as_a_wait_ends_is_no_fault(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

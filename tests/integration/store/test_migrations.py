@@ -6,20 +6,25 @@ import ast
 import contextlib
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from django.db import OperationalError, connection, connections, models
-from django.db.migrations import AddField, AddIndex, Migration, RunPython
+from django.db.migrations import AddField, AddIndex, Migration, RemoveIndex, RunPython
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from a2a_tasks.management.database import count_missing_migrations
 from a2a_tasks.migrations import _patience
-from a2a_tasks.migrations._patience import AddIndexPatiently, PatientMigration
+from a2a_tasks.migrations._patience import (
+    AddIndexPatiently,
+    PatientMigration,
+    RemoveIndexPatiently,
+)
 from a2a_tasks.models import Run
 from tests import ROOT
 from tests.support.store.world import accepted
@@ -43,6 +48,13 @@ class Builds(Migration):
 
     atomic = False
     operations = [AddIndexPatiently("run", models.Index(fields=["worker"], name="run_of_a_test"))]
+
+
+class Drops(Migration):
+    """The same index, which a later release drops."""
+
+    atomic = False
+    operations = [RemoveIndexPatiently("run", "run_of_a_test")]
 
 
 def imported(file: Path) -> set[str]:
@@ -75,6 +87,13 @@ def test_each_of_ours_is_patient_or_no_transaction_at_all() -> None:
         if type(operation) is AddIndex and operation.model_name not in new_in(migration)
     ]
     assert indexed == []
+    dropped = [
+        str(migration)
+        for migration in ours
+        for operation in migration.operations
+        if type(operation) is RemoveIndex
+    ]
+    assert dropped == [], "going back would build them in a transaction"
     assert not [one for one in ours if isinstance(one, PatientMigration) and not one.atomic]
 
 
@@ -90,8 +109,11 @@ def state() -> Any:
 
 def run(migration: Any, *, back: bool = False) -> None:
     """Apply a migration, or undo it, as `migrate` does."""
+    before = state()
+    if isinstance(migration, Drops):
+        Builds.operations[0].state_forwards("a2a_tasks", before)
     with connection.schema_editor(atomic=migration.atomic) as editor:
-        (migration.unapply if back else migration.apply)(state(), editor)
+        (migration.unapply if back else migration.apply)(before, editor)
 
 
 @contextlib.contextmanager
@@ -133,10 +155,10 @@ def waits_for_a_lock() -> bool:
 
 
 def builds_and_waits() -> bool:
-    """Whether the session that builds an index waits for the transactions of others."""
+    """Whether the session that builds or drops an index waits for the transactions of others."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "select 1 from pg_stat_activity where query ilike 'create index%%'"
+            "select 1 from pg_stat_activity where query ~* '^(create|drop) index'"
             " and wait_event_type = 'Lock' and datname = current_database()"
         )
         return cursor.fetchone() is not None
@@ -217,6 +239,31 @@ class TestBesideALongTransaction:
         run(Builds("y", "a2a_tasks"))  # again: it is there
         assert is_valid("run_of_a_test")
         run(Builds("y", "a2a_tasks"), back=True)
+        assert is_valid("run_of_a_test") is None
+
+    @pytest.mark.parametrize("kind", [Builds, Drops])
+    def test_an_index_is_dropped_while_runs_are_written(self, kind: type[Migration]) -> None:
+        run(Builds("y", "a2a_tasks"))
+        with dump() as session:
+            session.execute("lock table a2a_tasks_run in row exclusive mode")  # it writes, too
+            dropping = in_background(partial(run, back=kind is Builds), kind("y", "a2a_tasks"))
+            until(builds_and_waits)
+            accepted("sent meanwhile")
+            assert Run.objects.count() == 1
+            assert dropping.is_alive()
+        dropping.join(20)
+        assert is_valid("run_of_a_test") is None
+
+    def test_an_index_that_a_release_drops_is_built_again_while_runs_are_written(self) -> None:
+        with dump() as session:
+            session.execute("lock table a2a_tasks_run in row exclusive mode")  # it writes, too
+            building = in_background(partial(run, back=True), Drops("z", "a2a_tasks"))
+            until(builds_and_waits)
+            accepted("sent meanwhile")
+            assert Run.objects.count() == 1
+        building.join(20)
+        assert is_valid("run_of_a_test")
+        run(Drops("z", "a2a_tasks"))
         assert is_valid("run_of_a_test") is None
 
     def test_an_index_whose_building_was_interrupted_is_built_anew(self) -> None:

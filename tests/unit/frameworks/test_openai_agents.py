@@ -110,6 +110,98 @@ async def test_runs_of_one_name_side_by_side_take_steps_of_their_own() -> None:
     assert await heard(hosting(helper), make_turn("hi", journal=again)) == []
 
 
+async def test_streamed_runs_of_one_name_side_by_side_take_steps_of_their_own() -> None:
+    async def check(_: Any, __: Any, given: Any) -> GuardrailFunctionOutput:
+        judges = [
+            Agent("Judge", model=ScriptedModel([[assistant_message(verdict)]]))
+            for verdict in ("fine", "good")
+        ]
+        runs = [Runner.run_streamed(judge, given) for judge in judges]
+        for run in runs:
+            async for _ in run.stream_events():
+                pass
+        said = [run.final_output for run in runs]
+        return GuardrailFunctionOutput(said, tripwire_triggered=said != ["fine", "good"])
+
+    model = ScriptedModel([[assistant_message("hi")]])
+    helper, journal = (
+        Agent("Helper", model=model, input_guardrails=[InputGuardrail(check)]),
+        Journal(),
+    )
+    await heard(hosting(helper), make_turn("hi", journal=journal))
+    assert sorted(journal.results) == ["Judge#2/model#1", "Judge/model#1", "model#1"]
+
+
+async def test_a_run_that_follows_has_the_same_steps_whichever_run_ended_before_it() -> None:
+    asked: list[str] = []
+    slow = asyncio.Event()
+
+    class Judge(ScriptedModel):
+        async def stream_response(self, *about: Any, **more: Any) -> Any:
+            given = str(about) + str(more)
+            asked.append(next(word for word in ("slow", "quick", "later") if word in given))
+            if asked[-1] == "slow":
+                await slow.wait()
+            async for event in super().stream_response(*about, **more):
+                yield event
+
+    judge = Agent("Judge", model=Judge([[assistant_message("fine")]] * 3))
+
+    async def check(_: Any, __: Any, ___: Any) -> GuardrailFunctionOutput:
+        first = asyncio.create_task(Runner.run(judge, "slow"))
+        await asyncio.sleep(0)  # it begins
+        await Runner.run(judge, "quick")
+        await Runner.run(judge, "later")
+        slow.set()
+        await first
+        return GuardrailFunctionOutput(None, tripwire_triggered=False)
+
+    model = ScriptedModel([[assistant_message("hi")]])
+    helper, journal = (
+        Agent("Helper", model=model, input_guardrails=[InputGuardrail(check)]),
+        Journal(),
+    )
+    await heard(hosting(helper), make_turn("hi", journal=journal))
+    again = Journal({name: msgspec.json.decode(r) for name, r in journal.results.items()})
+    assert await heard(hosting(helper), make_turn("hi", journal=again)) == []
+    assert sorted(asked) == ["later", "quick", "slow"]
+
+
+async def test_tools_of_agents_side_by_side_are_called_once_though_their_models_give_one_id() -> (
+    None
+):
+    called = asyncio.Event()
+    calls: list[str] = []
+
+    @function_tool
+    async def look(name: str) -> str:
+        """Look."""
+        calls.append(name)
+        called.set()
+        return name.upper()
+
+    class Late(ScriptedModel):
+        async def stream_response(self, *about: Any, **more: Any) -> Any:
+            await called.wait()
+            async for event in super().stream_response(*about, **more):
+                yield event
+
+    def looking(name: str, kind: type[ScriptedModel]) -> Any:
+        script = [[function_call("look", {"name": name}, call_id="call_1")]]
+        model = kind([*script, [assistant_message(name)]])
+        return Agent(name, model=model, tools=[look]).as_tool(name, name)
+
+    asked = [function_call(name, {"input": "go"}, call_id=name) for name in "ab"]
+    model = ScriptedModel([asked, [assistant_message("done")]])
+    tools, journal = [looking("a", Late), looking("b", ScriptedModel)], Journal()
+    helper = Agent("Helper", model=model, tools=tools)
+    await heard(hosting(helper), make_turn("hi", journal=journal))
+    assert calls == ["b", "a"]
+    again = Journal({name: msgspec.json.decode(r) for name, r in journal.results.items()})
+    await heard(hosting(helper), make_turn("hi", journal=again))
+    assert calls == ["b", "a"]
+
+
 async def test_a_tool_that_takes_too_long_is_told_and_not_called_again() -> None:
     calls: list[str] = []
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,14 +17,15 @@ from a2a_console.bulk import actions, jobs
 from a2a_console.bulk.actions import Choice
 from a2a_console.bulk.jobs import begin, is_due, list_results, stop, work
 from a2a_console.rerun.run_again import run_again
-from a2a_console.search.selection import Selection
+from a2a_console.search.selection import Selection, page
+from a2a_tasks import process_lifetime
 from a2a_tasks.execution.housekeeping import DUTIES
 from a2a_tasks.models import AuditEntry, BulkJob, BulkResult, BulkState, Task
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import writability
-from tests.integration.store.test_writability import ALL, as_role
+from tests.integration.store.test_writability import ALL, as_role, session
 from tests.support.console.admin.rows import add_run, make_task
 
 pytestmark = pytest.mark.django_db
@@ -36,9 +39,10 @@ class Killed(BaseException):
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three tasks are a slice, and no job is of another release."""
+    """Three tasks are a slice, and the process has seen no job yet."""
     monkeypatch.setattr(jobs, "SLICE", 3)
-    monkeypatch.setattr(jobs, "_strange", set())
+    for name in ("_strange", "_refused", "_still_held"):
+        monkeypatch.setattr(jobs, name, type(getattr(jobs, name))())
 
 
 @pytest.fixture
@@ -196,6 +200,169 @@ def test_a_job_that_waits_for_room_in_the_queue_does_not_hold_up_the_one_that_ma
     assert counts(cancel) == (BulkState.ENDED, 1, 0)
 
 
+class TestATaskThatTheDatabaseRefuses:
+    """While it does others, such as one whose row is locked or damaged."""
+
+    @pytest.mark.backend("stack")
+    @pytest.mark.django_db(transaction=True)
+    def test_is_one_that_is_not_done_after_a_few_tries(self, root: User) -> None:
+        for number in range(4):
+            make_task(f"t-{number}")
+        job = job_of(root)
+        with refusing("t-2"):
+            for _ in range(jobs.TRIES - 1):
+                work()
+            assert counts(job) == (BulkState.RUNNING, 0, 0)
+            assert Task.objects.filter(state=CANCELED).count() == 2, "the others of the slice"
+            work()
+        assert counts(job) == (BulkState.ENDED, 3, 1)
+        (row,) = BulkResult.objects.filter(ok=False)
+        assert row.outcome == "the database refused it 5 times: this row is damaged"
+        assert not jobs._refused
+
+    @pytest.mark.backend("stack")
+    @pytest.mark.django_db(transaction=True)
+    def test_is_done_if_the_database_takes_it_again(self, root: User) -> None:
+        make_task("t-2")
+        job = job_of(root)
+        with refusing("t-2"):
+            work()
+        work()
+        assert counts(job) == (BulkState.ENDED, 1, 0)
+
+
+@contextlib.contextmanager
+def refusing(public_id: str) -> Iterator[None]:
+    """The database fails each change of this task."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "create function refuse() returns trigger language plpgsql as"
+            " $$begin raise 'this row is damaged' using errcode = 'XX001'; end$$"
+        )
+        cursor.execute(
+            "create trigger refuse before update on a2a_tasks_task for each row"
+            f" when (new.public_id = '{public_id}') execute function refuse()"
+        )
+        try:
+            yield
+        finally:
+            connection.close()
+            with connection.cursor() as again:
+                again.execute("drop function refuse cascade")
+
+
+class TestAJobThatAWorkerHolds:
+    """For a minute, and longer while the worker is at work."""
+
+    @pytest.mark.backend("stack")
+    @pytest.mark.django_db(transaction=True)
+    def test_goes_on_at_once_after_an_outage_in_which_it_could_not_be_given_up(
+        self, root: User, monkeypatch: pytest.MonkeyPatch, settings: Any
+    ) -> None:
+        settings.A2A_DATABASE_SECONDS = 0.5
+        make_task()
+        job = job_of(root)
+        connection.close()
+        with session() as other, other.transaction():
+
+            def lock() -> Exception:
+                other.execute("select from a2a_tasks_bulkjob for update")
+                return Overloaded()
+
+            dies_at(monkeypatch, 1, lock)
+            work()
+        assert BulkJob.objects.get().held_until is not None
+        work()
+        assert counts(job) == (BulkState.ENDED, 1, 0)
+        assert not jobs._still_held
+
+    def test_stays_that_of_the_worker_that_took_it_when_a_frozen_one_comes_back(
+        self, root: User
+    ) -> None:
+        make_task()
+        job_of(root)
+        frozen = jobs._claim(set())
+        assert frozen
+        BulkJob.objects.update(held_until=Now() - jobs.LEASE)
+        other = jobs._claim(set())
+        assert other
+        assert not jobs._do_slice(frozen)
+        jobs._give_up(frozen)
+        assert BulkJob.objects.get().held_until == other.held_until
+        assert jobs._do_slice(other)
+
+    def test_does_not_look_for_tasks_once_more_when_a_frozen_worker_comes_back(
+        self, root: User, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_task("t-1", state=TaskState.FAILED)
+        job_of(root, "run-again")
+        frozen = jobs._claim(set())
+        assert frozen
+
+        def freeze(*args: Any, **options: Any) -> Any:
+            found = page(*args, **options)
+            if BulkJob.objects.get().before != 1:
+                BulkJob.objects.update(held_until=Now() - jobs.LEASE, before=1, counted=0)
+                assert jobs._claim(set())
+            return found
+
+        monkeypatch.setattr(jobs, "page", freeze)
+        jobs._do_slice(frozen)
+        assert BulkJob.objects.get().before == 1
+        assert not BulkResult.objects.exists()
+
+    def test_is_held_on_while_its_tasks_take_long(
+        self, root: User, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(jobs, "LEASE", timedelta())
+        for number in range(2):
+            make_task(f"t-{number}")
+        job_of(root)
+        mine = jobs._claim(set())
+        assert mine
+        first = mine.held_until
+        assert jobs._do_slice(mine)
+        assert mine.held_until
+        assert first
+        assert mine.held_until > first
+
+    def test_is_free_as_soon_as_the_process_is_to_end(
+        self, root: User, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(3):
+            make_task(f"t-{number}")
+        job = job_of(root)
+        cancel = cancel_task.cancel_by_key
+
+        async def drain(task: int, *, by: str) -> None:
+            await cancel(task, by=by)
+            monkeypatch.setattr(process_lifetime, "is_draining", lambda: True)
+
+        monkeypatch.setattr(cancel_task, "cancel_by_key", drain)
+        work()
+        assert Task.objects.filter(state=CANCELED).count() == 1
+        assert BulkJob.objects.get().held_until is None
+        monkeypatch.undo()
+        work()
+        assert counts(job) == (BulkState.ENDED, 3, 0)
+
+    @pytest.mark.backend("stack")
+    @pytest.mark.django_db(transaction=True)
+    def test_makes_no_worker_wait_without_end_if_its_row_is_locked(
+        self, root: User, settings: Any
+    ) -> None:
+        settings.A2A_DATABASE_SECONDS = 0.5
+        make_task()
+        job = job_of(root)
+        connection.close()
+        with session() as other, other.transaction():
+            other.execute("select from a2a_tasks_bulkjob for update")
+            with pytest.raises(Overloaded):
+                work()
+        work()
+        assert counts(job) == (BulkState.ENDED, 1, 0)
+
+
 class TestAJobOfAnotherRelease:
     """After the host went back to an earlier one, say."""
 
@@ -204,6 +371,14 @@ class TestAJobOfAnotherRelease:
         unknown, job = job_of(root, "unknown"), job_of(root)
         work()
         assert counts(unknown) == (BulkState.QUEUED, 0, 0)
+        assert counts(job) == (BulkState.ENDED, 1, 0)
+
+    def test_holds_up_no_other_however_many_there_are(self, root: User) -> None:
+        for number in range(12):
+            begin("unknown", Choice(selection=Selection()), user=root, nonce=f"u-{number}")
+        make_task("t-1")
+        job = job_of(root)
+        work()
         assert counts(job) == (BulkState.ENDED, 1, 0)
 
     def test_is_told_of_once(self, root: User, caplog: pytest.LogCaptureFixture) -> None:
@@ -271,7 +446,8 @@ def test_two_workers_do_not_count_a_slice_twice(root: User) -> None:
     first, second = (BulkJob.objects.get() for _ in range(2))
     BulkJob.objects.update(state=BulkState.RUNNING)
     assert jobs._do_slice(first)
-    assert not jobs._do_slice(second)
+    second.held_until = first.held_until
+    assert not jobs._count(second, list(BulkResult.objects.all()))
     assert counts(job)[1:] == (1, 0)
 
 

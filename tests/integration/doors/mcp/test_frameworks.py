@@ -18,7 +18,7 @@ from a2a_tasks.models import Task
 from a2a_tasks.store.db import run_in_thread
 from tests.support.agents_under_test import playing
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 async def ask(site: str, message: str) -> str:

@@ -15,11 +15,13 @@ from a2a_project.asgi import application
 from a2a_tasks import process_lifetime
 from a2a_tasks.agents import Turn
 from a2a_tasks.models import Task
+from a2a_tasks.operations import conversation
 from a2a_tasks.store.db import run_in_thread
 from tests.integration.doors.mcp.raw import NEW, OLD, head_of, message
 from tests.journeys.waiting import eventually
 from tests.support.agents_under_test import playing, until_stopped
 from tests.support.bindings.client import Client, Exchange
+from tests.support.execution.waiting import until
 
 pytestmark = pytest.mark.django_db
 ERAS = pytest.mark.parametrize("version", [NEW, OLD])
@@ -195,5 +197,32 @@ async def test_a_call_is_answered_before_the_process_is_gone_and_its_task_goes_o
             body = (await exchange.response()).body
         assert b"Still working; call this tool again with task=" in body
         assert await states() == ["working"]
+        go.set()
+        await reach("completed")
+
+
+async def test_a_call_with_a_long_answer_ends_early_enough_in_a_drain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    life = process_lifetime.Lifetime()
+    for name in ("on_drain", "is_draining", "drain_seconds"):
+        monkeypatch.setattr(process_lifetime, name, getattr(life, name))
+
+    go = asyncio.Event()
+
+    async def run(turn: Turn) -> AsyncIterator[Any]:
+        yield "a long answer"
+        yield turn.working()
+        await go.wait()
+
+    with playing(run, slug="busy"):
+        async with begin(OLD, "busy") as exchange:
+            await until(lambda: conversation._heard[0] > 0)
+            monkeypatch.setattr(conversation, "READ_SPEED", conversation._heard[0] / 3600)
+            life.begin_drain(3600.0)
+            body = (await exchange.response()).body
+        assert b"a long answer" in body
+        assert life.drain_seconds() > 3500
+        assert conversation._heard == [0]
         go.set()
         await reach("completed")

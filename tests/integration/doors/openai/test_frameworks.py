@@ -23,7 +23,7 @@ from a2a_tasks.store.db import run_in_thread
 from tests.support.agents_under_test import playing
 from tests.support.doors import serving
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 @pytest.fixture
