@@ -31,6 +31,8 @@ CODES: tuple[tuple[type[A2AError], str], ...] = (
 )
 #: Clients repeat every status from 500 by themselves, unless they are told not to.
 FINAL = (b"x-should-retry", b"false")
+#: Seconds of `Retry-After` that a client may sleep. That of npm sleeps through any number, beyond its own timeout.
+LONGEST_SLEEP = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ def of_error(fault: Exception) -> Refusal:
     if "model" in error.metadata:
         code, param = "model_not_found", "model"
     headers = tuple(headers_of(error))
+    if int(dict(headers).get(b"retry-after", b"0")) > LONGEST_SLEEP:
+        headers = (*headers, FINAL)
     return Refusal(error.http_status, name_fields(error), code or "invalid_request", param, headers)
 
 

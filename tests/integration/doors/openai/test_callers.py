@@ -108,6 +108,18 @@ class TestRates:
         assert answer.json["error"]["code"] == "rate_limit_exceeded"
         assert int(answer.header("retry-after") or 0) > 1
 
+    @pytest.mark.parametrize(("rate", "told"), [("1/h", "false"), ("30/m burst 1", None)])
+    async def test_clients_are_told_not_to_sleep_through_a_long_wait(
+        self, client: Client, settings: Settings, rate: str, told: str | None
+    ) -> None:
+        """`openai` of npm sleeps as long as `Retry-After` says, beyond its own timeout and in silence."""
+        settings.A2A_RATE_PER_CALLER = rate
+        chats = Chats(client, "demo", await bearer())
+        await chats.say("echo hi")
+        answer = await chats.ask([user("echo again")])
+        assert (answer.status, answer.header("x-should-retry")) == (429, told)
+        assert (int(answer.header("retry-after") or 0) > 60) == (told is not None)
+
     async def test_a_request_counts_once(self, client: Client, settings: Settings) -> None:
         settings.A2A_RATE_PER_CALLER = "1/h burst 2"
         chats = Chats(client, "demo", await bearer())
