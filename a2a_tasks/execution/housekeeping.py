@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from django.db import connections
 
@@ -89,17 +90,21 @@ class DutyKeeper:
     """Does the duties of other apps in a process that runs agents. Must be made in the event loop."""
 
     def __init__(self) -> None:
+        # Not one of the store, which duties use, nor of the event loop, which tools of agents may hold for hours.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="duties")
         self._task = asyncio.create_task(_for_ever(self._look, DUTY_FIRST, DUTY_EVERY))
 
     async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
         for is_due, work in DUTIES:
             if await run_in_thread(is_due):
-                await asyncio.to_thread(_work, work)  # not a thread of the store: duties use those
+                await loop.run_in_executor(self._thread, _work, work)
 
     async def close(self) -> None:
         """Stop the work."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+        self._thread.shutdown(wait=False)
 
 
 def _work(work: Callable[[], object]) -> None:

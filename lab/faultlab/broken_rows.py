@@ -60,8 +60,8 @@ BROKEN_ROWS: tuple[Broken, ...] = (
     Broken(
         "an index blocks those that write",
         "a2a_tasks/migrations/_patience.py",
-        "schema_editor.add_index(model, self.index, concurrently=True)",
-        "schema_editor.add_index(model, self.index)",
+        "schema.add_index(model, index, concurrently=True)",
+        "schema.add_index(model, index)",
         (),
         f"{STORE}/test_migrations.py",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -106,6 +107,22 @@ class TestDuties:
         async with hosting():
             await dispatch.ensure_started()
             await until(done.is_set)
+
+    @pytest.mark.django_db(transaction=True)
+    async def test_are_done_though_tools_of_agents_hold_all_threads_of_the_event_loop(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        done, go = threading.Event(), threading.Event()
+        monkeypatch.setattr(housekeeping, "DUTIES", [(lambda: not done.is_set(), done.set)])
+        monkeypatch.setattr(housekeeping, "DUTY_FIRST", 0.0)
+        tools = [asyncio.ensure_future(asyncio.to_thread(go.wait)) for _ in range(40)]
+        async with hosting():
+            await dispatch.ensure_started()
+            try:
+                await until(done.is_set, 20)
+            finally:
+                go.set()
+                await asyncio.gather(*tools)
 
     @pytest.mark.django_db(transaction=True)
     async def test_are_silent_about_a_database_that_is_away_of_which_the_store_tells(
