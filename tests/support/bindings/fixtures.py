@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -11,13 +10,12 @@ from pytest_django import Settings
 from a2a_project.asgi import application
 from a2a_tasks import process_lifetime
 from a2a_tasks.agents import registry
-from a2a_tasks.conf import conf
-from a2a_tasks.execution.runner import Runner
 from a2a_tasks.execution.sealer import Sealer
 from tests.support.bindings.client import Client, ends
 from tests.support.bindings.peers import PEERS, Peer
 from tests.support.bindings.puppet import Puppet
 from tests.support.bindings.rpc_peer import Grpc
+from tests.support.execution.host import look_later
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +26,7 @@ def local(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     The first look for lost runs, another quarter, comes after POLL_SECONDS, as in a host that has looked just now.
     """
     monkeypatch.setattr(Sealer, "_seal", _unsealed)
-    monkeypatch.setattr(Runner, "_rescue_for_ever", _rescue_later)
+    look_later(monkeypatch)
     settings.A2A_RUNS = "local"
     settings.A2A_ANONYMOUS = "1"
     settings.A2A_DRAIN_SECONDS = 0.0
@@ -36,15 +34,6 @@ def local(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def _unsealed(_: Sealer) -> None:
     """Leave the log as it is."""
-
-
-_rescue = Runner._rescue_for_ever
-
-
-async def _rescue_later(runner: Runner) -> None:
-    """Look for lost runs from the second time on."""
-    await asyncio.sleep(float(conf.POLL_SECONDS))
-    await _rescue(runner)
 
 
 @pytest.fixture
