@@ -67,10 +67,17 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import the modules of the other backend, some of which import whole frameworks; one that is asked for is."""
-    named = {Path(each.split("::")[0]).resolve() for each in config.args}
-    if not collection_path.name.startswith("test_") or collection_path in named:
+    if not collection_path.name.startswith("test_"):
+        return None
+    if collection_path in _resolve(tuple(config.args)):
         return None
     return is_for_another(collection_path.read_text(encoding="utf-8"), backends.backend()) or None
+
+
+@cache
+def _resolve(named: tuple[str, ...]) -> set[Path]:
+    """The paths among the arguments: the same for hundreds of files."""
+    return {Path(each.split("::")[0]).resolve() for each in named}
 
 
 def pytest_report_header() -> str:

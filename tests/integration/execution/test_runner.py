@@ -47,7 +47,7 @@ from tests.support.execution.host import (
 from tests.support.execution.waiting import until
 from tests.support.spans import Spans
 from tests.support.store.poison import POISON, poisonous
-from tests.support.store.world import everything, expire
+from tests.support.store.world import everything, expire, held
 
 pytestmark = pytest.mark.django_db
 #: The attribute of the span of an attempt whose output did not count.
@@ -700,6 +700,15 @@ class TestStopping:
 
 
 class TestLeases:
+    async def test_a_lost_run_is_rescued_as_its_rescuer_begins_and_not_a_poll_later(
+        self, settings: Any
+    ) -> None:
+        settings.A2A_POLL_SECONDS = 600.0
+        lost = await run_in_thread(held)
+        await run_in_thread(expire, lost.key)
+        async with runner():
+            await until(lambda: run_in_thread(lambda: Run.objects.get().token != lost.token))
+
     @pytest.mark.django_db(transaction=True)
     async def test_heartbeats_keep_the_lease_while_the_loop_is_busy(self) -> None:
         go = asyncio.Event()

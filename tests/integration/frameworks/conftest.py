@@ -9,14 +9,16 @@ import pytest
 
 from tests.model_server import ModelServer, serving_model
 from tests.support.bindings.authority import Authority
+from tests.support.execution.host import look_later
 from tests.support.frameworks import CLIENTS
 
 pytest.register_assert_rewrite("tests.support.model_contract")
 
 
 @pytest.fixture(autouse=True)
-def local(settings: Any) -> None:
+def local(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let runs be this process's own, and stopped ones be given up soon."""
+    look_later(monkeypatch)
     settings.A2A_RUNS = "local"
     settings.A2A_POLL_SECONDS = 0.3
     settings.A2A_BEAT_SECONDS = 0.3

@@ -553,13 +553,13 @@ class TestTotals:
 class TestBesideOthers:
     @pytest.mark.django_db(transaction=True)
     def test_two_purges_remove_everything_once(self, settings: Settings) -> None:
-        settings.A2A_PURGE_BATCH = 20
-        many(100)
-        for n in range(20):
+        settings.A2A_PURGE_BATCH = 10
+        many(48)
+        for n in range(12):
             ended(f"t-{n}", context_id=f"c-{n % 3}")
         Context.objects.update(updated_at=timezone.now() - timedelta(days=40))
         done = together(*[lambda: all_of(MONTH)] * 3)
-        assert sum(done, Removed()).tasks == 120
+        assert sum(done, Removed()).tasks == 60
         assert sum(rows().values()) == 0, "no context is left between two chairs either"
 
     @pytest.mark.django_db(transaction=True)
@@ -575,12 +575,12 @@ class TestBesideOthers:
 
     @pytest.mark.django_db(transaction=True)
     def test_a_task_at_work_says_what_it_has_to_say(self, settings: Settings) -> None:
-        settings.A2A_PURGE_BATCH = 10
+        settings.A2A_PURGE_BATCH = 5
         pens = [Pen(held(f"live-{n}", context_id="many-user:alice")) for n in range(4)]
         for pen in pens:
             aged(pen.run.task, 40)
         Context.objects.all().update(public_id="shared")
-        many(100)
+        many(50)
 
         def talk(pen: Pen) -> None:
             pen.begin("a", "0")

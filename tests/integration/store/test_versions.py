@@ -35,7 +35,7 @@ from a2a_tasks.store.versions import Pinned
 from a2a_tasks.store.workers import Beat, WorkerKind
 from tests.support.store.world import ALICE, BOB, accepted, at_once, claim, new
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("stack")]
 ROUNDS = 12
 
 

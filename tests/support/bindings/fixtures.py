@@ -15,6 +15,7 @@ from tests.support.bindings.client import Client, ends
 from tests.support.bindings.peers import PEERS, Peer
 from tests.support.bindings.puppet import Puppet
 from tests.support.bindings.rpc_peer import Grpc
+from tests.support.execution.host import look_later
 
 
 @pytest.fixture(autouse=True)
@@ -22,8 +23,10 @@ def local(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run agents here, on either backend, for anybody; nothing waits when the host is taken down.
 
     The audit log is not sealed, which would be a tenth of what these tests take (`tests/integration/execution/test_sealer.py`).
+    The first look for lost runs, another quarter, comes after POLL_SECONDS, as in a host that has looked just now.
     """
     monkeypatch.setattr(Sealer, "_seal", _unsealed)
+    look_later(monkeypatch)
     settings.A2A_RUNS = "local"
     settings.A2A_ANONYMOUS = "1"
     settings.A2A_DRAIN_SECONDS = 0.0

@@ -9,10 +9,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent
 from a2a_tasks.agents.host_extensions import TOOL_EVENTS
 from a2a_tasks.caller import Caller, OwnerScope
+from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.models import Event, Run, Task
@@ -43,6 +46,7 @@ __all__ = [
     "ended",
     "hosting",
     "listened",
+    "look_later",
     "message_of",
     "not_carried",
     "rows",
@@ -155,6 +159,19 @@ async def runner(*queues: str, slots: int | None = None) -> AsyncIterator[Runner
         yield made
     finally:
         await ended(made)
+
+
+_rescue = Runner._rescue_for_ever
+
+
+def look_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runners look for lost runs first after POLL_SECONDS, as in hosts that have looked just now."""
+    monkeypatch.setattr(Runner, "_rescue_for_ever", _rescue_later)
+
+
+async def _rescue_later(made: Runner) -> None:
+    await asyncio.sleep(float(conf.POLL_SECONDS))
+    await _rescue(made)
 
 
 async def ended(made: Runner) -> None:

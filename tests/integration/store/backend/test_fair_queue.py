@@ -36,10 +36,10 @@ def shares(taken: Sequence[ClaimedRun]) -> str:
 @pytest.mark.django_db
 class TestOrder:
     def test_who_comes_after_many_of_another_has_every_second_slot_at_once(self) -> None:
-        queued("a", 80)
-        assert shares(claim(40)) == "a" * 40
-        queued("b", 20)
-        assert shares(claim(42)) == "a" + "ab" * 20 + "a"
+        queued("a", 40)
+        assert shares(claim(20)) == "a" * 20
+        queued("b", 10)
+        assert shares(claim(22)) == "a" + "ab" * 10 + "a"
 
     def test_the_shares_take_turns_whatever_each_of_them_queued(self) -> None:
         queued("a", 30)
