@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from a2a_tasks.execution import processes
-from tests.support.execution.forked import start_or_fork
+from tests.support.execution.forked import keep_environment, start_or_fork
 from tests.support.execution.host import hosting
 from tests.support.spans import spans
 
@@ -23,6 +23,7 @@ def agent_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let processes for agents know the agents of the tests; they are forked, as long as a test sets nothing else."""
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
     monkeypatch.setenv("A2A_APPS", APPS)
+    keep_environment()
     monkeypatch.setattr(processes, "_popen", start_or_fork)
 
 

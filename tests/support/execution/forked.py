@@ -16,12 +16,12 @@ from multiprocessing.connection import Connection
 from a2a_tasks.execution import processes
 from a2a_tasks.execution.child import main
 
-__all__ = ["start_or_fork"]
+__all__ = ["keep_environment", "start_or_fork"]
 
 _start = processes._popen
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["tests.support.execution.set_up"])
-#: The environment of the fork server, once there is one.
+#: The environment of the fork server.
 _environ: dict[str, str] = {}
 
 
@@ -48,12 +48,20 @@ class ForkedProcess:
         return self.returncode
 
 
+def keep_environment() -> None:
+    """Let processes with the present environment be forked, unless another one was kept: before a test changes it."""
+    if not _environ:
+        _environ.update(_read_environment())
+
+
 def start_or_fork(descriptor: int) -> subprocess.Popen[bytes] | ForkedProcess:
     """Stand in for `processes._popen`."""
-    environ = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
-    if not _environ:
-        _environ.update(environ)
-    return ForkedProcess(descriptor) if _environ == environ else _start(descriptor)
+    is_kept = _environ == _read_environment()
+    return ForkedProcess(descriptor) if is_kept else _start(descriptor)
+
+
+def _read_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
 
 
 def _serve(pipe: socket.socket, told: Connection) -> None:

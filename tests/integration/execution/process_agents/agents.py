@@ -33,7 +33,6 @@ from a2a_tasks.agents import (
     data,
     file,
 )
-from a2a_tasks.execution.child import RunnerPipe
 from tests.support.agents_under_test import look_at_nothing, until_told
 
 #: How long a script waits for its test, in seconds.
@@ -439,10 +438,11 @@ def large(turn: Turn) -> Any:
 
 def unbounded(turn: Turn) -> Iterator[Any]:
     """Announce a message of 1 GB, without the check of this process."""
-    pipes: list[RunnerPipe] = []
+    pipes: list[Any] = []
     while not pipes:  # while another thread collects, objects are in no list
-        # not isinstance, which evaluates lazy objects of Django and Celery
-        pipes = [one for one in gc.get_objects() if type(one) is RunnerPipe]
+        # Not isinstance, which evaluates lazy objects of Django and Celery. A process that was not forked has the class from
+        # `__main__`.
+        pipes = [one for one in gc.get_objects() if type(one).__name__ == "RunnerPipe"]
     (pipe,) = pipes
     pipe._pipe.sendall((10**9).to_bytes(8) + b"x" * 100_000)
     yield "x"
