@@ -29,6 +29,7 @@ OTHERS = (
     'select "a2a_tasks_agentversion"',
     'select "a2a_tasks_budget"',
     'select %s as "a" from "a2a_tasks_bulkjob"',
+    'select "a2a_tasks_run"."token"',
 )
 
 __all__ = ["statements"]
