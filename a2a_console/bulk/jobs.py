@@ -51,7 +51,7 @@ KEPT, REMOVED = timedelta(days=30), 1_000
 #: The open jobs that this process has found to be of another release.
 _strange: set[int] = set()
 #: The tries of tasks that the database refused, by the key of the result; and the jobs that this process works on no more
-#: but holds until then, because the database was away.
+#: but holds until then, because the database was away or their row was locked.
 _refused, _still_held = Counter[int](), dict[int, datetime]()
 
 
@@ -100,10 +100,9 @@ def work() -> None:
 
     A job that cannot go on now holds up no other: more runs than the host takes wait until a job cancels some.
     """
-    until, passed = time.monotonic() + TURN, set[int]()
     for key, held_until in list(_still_held.items()):
-        run_here(_release, key, held_until)
-        del _still_held[key]
+        _give_up(key, held_until)
+    until, passed = time.monotonic() + TURN, set[int]()
     while _may_go_on(until) and (job := run_here(_claim, passed)) is not None:
         try:
             with act_as(lambda: staff(job.user_id)):
@@ -118,7 +117,8 @@ def work() -> None:
                 logger.exception("job %s", job.pk)
             passed.add(job.pk)
         finally:
-            _give_up(job)
+            _give_up(job.pk, job.held_until)
+    run_here(_forget_refused)
     run_here(_remove_old)
 
 
@@ -139,19 +139,20 @@ def _may_go_on(until: float) -> bool:
 
 
 def _claim(passed: set[int]) -> BulkJob | None:
+    """Take the oldest job that is free, if there is one. One whose row is locked is left alone until later."""
     free = Q(held_until=None) | Q(held_until__lt=Now())
     waiting = BulkJob.objects.filter(free, state__in=OPEN).select_related("user").order_by("pk")
-    taken = set[int]()
-    while job := waiting.exclude(pk__in=passed | _strange | taken).first():
-        if obstacle := find_obstacle(job):
-            logger.warning("job %s waits: this release does not know %s", job.pk, obstacle)
-            _strange.add(job.pk)
-            continue
-        job.held_until = clock.now() + LEASE
-        mine = {"state": BulkState.RUNNING, "held_until": job.held_until}
-        if waiting.filter(pk=job.pk).update(**mine):
+    with transaction.atomic():
+        rows = waiting.select_for_update(skip_locked=True, of=("self",))
+        while job := rows.exclude(pk__in=passed | _strange).first():
+            if obstacle := find_obstacle(job):
+                logger.warning("job %s waits: this release does not know %s", job.pk, obstacle)
+                _strange.add(job.pk)
+                continue
+            job.held_until = clock.now() + LEASE
+            mine = {"state": BulkState.RUNNING, "held_until": job.held_until}
+            BulkJob.objects.filter(pk=job.pk).update(**mine)
             return job
-        taken.add(job.pk)
     return None
 
 
@@ -165,17 +166,15 @@ def _hold(job: BulkJob) -> bool:
     return True
 
 
-def _release(key: int, held_until: datetime | None) -> None:
-    """Let other workers have the job, unless another one has it already."""
-    BulkJob.objects.filter(pk=key, held_until=held_until).update(held_until=None)
-
-
-def _give_up(job: BulkJob) -> None:
+def _give_up(key: int, held_until: datetime | None) -> None:
+    """Let other workers have the job, unless another one has it already; if that fails, at the next call of `work`."""
+    mine = BulkJob.objects.filter(pk=key, held_until=held_until)
     try:
-        run_here(_release, job.pk, job.held_until)
+        run_here(mine.update, held_until=None)
+        _still_held.pop(key, None)
     except Overloaded:
-        if job.held_until:
-            _still_held[job.pk] = job.held_until
+        if held_until:
+            _still_held[key] = held_until
 
 
 def _do_slice(job: BulkJob) -> bool:
@@ -255,6 +254,15 @@ def _refuse(row: BulkResult, fault: Overloaded) -> tuple[bool | None, str]:
     return False, f"the database refused it {_refused[row.pk]} times: {reason}"[:200]
 
 
+def _forget_refused() -> None:
+    """Forget the tries of tasks whose slice was counted, here or elsewhere, or whose job goes on no more."""
+    if _refused:
+        rows = BulkResult.objects.filter(pk__in=_refused, job__state__in=OPEN)
+        under_way = rows.filter(pk__gt=F("job__counted")).values_list("pk", flat=True)
+        for key in _refused.keys() - set(under_way):
+            del _refused[key]
+
+
 def _count(job: BulkJob, rows: list[BulkResult]) -> bool:
     """Count the slice, if no other worker has. False: the job has ended."""
     if not rows and not job.before:
@@ -270,8 +278,6 @@ def _count(job: BulkJob, rows: list[BulkResult]) -> bool:
         if is_counted:
             BulkResult.objects.bulk_update(rows, ["ok", "outcome"])
     job.counted = last
-    for row in rows:
-        _refused.pop(row.pk, None)
     return is_counted
 
 

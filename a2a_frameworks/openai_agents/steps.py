@@ -35,6 +35,8 @@ __all__ = ["PLACE", "STEPS", "Steps", "read_arguments"]
 STEPS: ContextVar[Steps | None] = ContextVar("steps", default=None)
 #: Where a run is within the turn's: empty for the turn's own, else the agents and calls that began it.
 PLACE: ContextVar[str | None] = ContextVar("place", default=None)
+#: The errors of the call at work here that the model gets as its result; ids do not tell calls side by side apart.
+FAULTS: ContextVar[list[str] | None] = ContextVar("faults", default=None)
 _responses = TypeAdapter(ModelResponse)
 CALLS = (ResponseFunctionToolCall, ResponseCustomToolCall)
 STRUCTURED = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
@@ -51,8 +53,6 @@ class Steps(ModelSteps):
         """Make the steps of a run; `agent` is that of the host."""
         super().__init__(turn, output, agent.model_seconds)
         self._agent = agent
-        #: Ids of calls whose error the model gets as their result.
-        self._failed: set[str] = set()
         #: The runs within others that have begun, by place and name.
         self._runs: Counter[str] = Counter()
 
@@ -118,17 +118,17 @@ class Steps(ModelSteps):
         A replay reports the call again; the host records each event once.
         """
         id_ = context.tool_call_id
-        self._failed.discard(id_)
 
         async def call() -> list[Any]:
             # a tool is a step as a whole; an agent within has a place
             calls = AGENT_CALLS.get()
             place = f"{calls.key if calls else id_}/"
-            with _set(PLACE, place) if is_agent else _set(STEPS, None):
+            faults: list[str] = []
+            with _set(FAULTS, faults), _set(PLACE, place) if is_agent else _set(STEPS, None):
                 result = await invoke(context, arguments)
             if is_agent and result is None:
                 raise _Waits
-            return [result if is_agent else _make_storable(result), id_ in self._failed]
+            return [result if is_agent else _make_storable(result), bool(faults)]
 
         try:
             result, _ = await self.call_tool(
@@ -147,7 +147,9 @@ class Steps(ModelSteps):
 
     def note_failure(self, context: ToolContext[Any]) -> None:
         """Note that the model is told of the error of a call."""
-        self._failed.add(context.tool_call_id)
+        faults = FAULTS.get()
+        if faults is not None:
+            faults.append(context.tool_call_id)
 
 
 @contextmanager

@@ -101,10 +101,12 @@ class DutyKeeper:
                 await loop.run_in_executor(self._thread, _work, work)
 
     async def close(self) -> None:
-        """Stop the work."""
+        """Stop the work. Half of the drain is for what is under way: a bulk job that is given up goes on at once elsewhere."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        self._thread.shutdown(wait=False)
+        end = asyncio.get_running_loop().run_in_executor(self._thread, connections.close_all)
+        await asyncio.wait([end], timeout=process_lifetime.drain_seconds() / 2)
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 def _work(work: Callable[[], object]) -> None:

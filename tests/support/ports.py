@@ -29,7 +29,7 @@ def free_ports(count: int) -> list[int]:
 def free_port() -> int:
     """A port that nobody listens at. Raises OSError if none is found."""
     for _ in range(1000):
-        port = secrets.choice(PORTS)
+        port: int = secrets.choice(PORTS)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

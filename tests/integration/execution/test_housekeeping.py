@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from django.db import OperationalError
 
+from a2a_tasks import process_lifetime
 from a2a_tasks.execution import dispatch, housekeeping, jobs
 from a2a_tasks.execution.celery_app import app
 from a2a_tasks.execution.housekeeping import purge_in_this_thread
@@ -123,6 +124,24 @@ class TestDuties:
             finally:
                 go.set()
                 await asyncio.gather(*tools)
+
+    async def test_have_ended_when_the_process_ends(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A job that is given up goes on at once in the next process."""
+        begun, go, ended = threading.Event(), threading.Event(), threading.Event()
+
+        def work() -> None:
+            begun.set()
+            go.wait(20)
+            ended.set()
+
+        monkeypatch.setattr(housekeeping, "DUTIES", [(lambda: True, work)])
+        monkeypatch.setattr(housekeeping, "DUTY_FIRST", 0.0)
+        monkeypatch.setattr(process_lifetime, "drain_seconds", lambda: 20.0)
+        keeper = housekeeping.DutyKeeper()
+        await until(begun.is_set)
+        asyncio.get_running_loop().call_later(0.1, go.set)
+        await keeper.close()
+        assert ended.is_set()
 
     @pytest.mark.django_db(transaction=True)
     async def test_are_silent_about_a_database_that_is_away_of_which_the_store_tells(

@@ -292,3 +292,40 @@ async def test_a_session_reads_stored_and_new_items_and_writes_at_the_end() -> N
     assert await conversation.items("openai_agents") == [{"n": 1}, {"n": 4}]
     await session.clear_session()
     assert await session.pop_item() is None
+
+
+async def test_an_error_of_a_tool_is_none_of_a_call_beside_it_whose_model_gave_the_same_id() -> (
+    None
+):
+    begun, failed = asyncio.Event(), asyncio.Event()
+
+    def tell(_: Any, fault: Exception) -> str:
+        failed.set()
+        return str(fault)
+
+    @function_tool(failure_error_function=tell)
+    async def look(name: str) -> str:
+        """Look."""
+        if name == "b":
+            begun.set()
+            await failed.wait()
+            return "B"
+        await begun.wait()
+        raise ValueError("nothing there")
+
+    def looking(name: str) -> Any:
+        asked = [function_call("look", {"name": name}, call_id="call_1")]
+        model = ScriptedModel([asked, [assistant_message(name)]])
+        return Agent(name, model=model, tools=[look]).as_tool(name, name)
+
+    asked = [function_call(name, {"input": "go"}, call_id=name) for name in "ab"]
+    model = ScriptedModel([asked, [assistant_message("done")]])
+    helper = Agent("Helper", model=model, tools=[looking("a"), looking("b")])
+    said = await heard(hosting(helper), make_turn("hi"))
+    results = [
+        (one.about["content"], one.about["error"])
+        for one in said
+        if isinstance(one, ToolEvent) and one.kind == "toolResult" and one.id == "call_1"
+    ]
+    assert [error for _, error in results] == [True, False]
+    assert results[1][0] == "B"

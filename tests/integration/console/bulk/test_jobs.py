@@ -230,6 +230,22 @@ class TestATaskThatTheDatabaseRefuses:
         work()
         assert counts(job) == (BulkState.ENDED, 1, 0)
 
+    @pytest.mark.backend("stack")
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("how", [stop, BulkJob.delete, "counted elsewhere"])
+    def test_is_forgotten_when_its_job_ends_elsewhere(self, root: User, how: Any) -> None:
+        make_task("t-2")
+        job = job_of(root)
+        with refusing("t-2"):
+            work()
+        assert jobs._refused
+        if callable(how):
+            how(job)
+        else:
+            BulkJob.objects.update(counted=BulkResult.objects.get().pk)
+        work()
+        assert not jobs._refused
+
 
 @contextlib.contextmanager
 def refusing(public_id: str) -> Iterator[None]:
@@ -287,7 +303,7 @@ class TestAJobThatAWorkerHolds:
         other = jobs._claim(set())
         assert other
         assert not jobs._do_slice(frozen)
-        jobs._give_up(frozen)
+        jobs._give_up(frozen.pk, frozen.held_until)
         assert BulkJob.objects.get().held_until == other.held_until
         assert jobs._do_slice(other)
 
@@ -348,19 +364,42 @@ class TestAJobThatAWorkerHolds:
 
     @pytest.mark.backend("stack")
     @pytest.mark.django_db(transaction=True)
-    def test_makes_no_worker_wait_without_end_if_its_row_is_locked(
-        self, root: User, settings: Any
+    def test_holds_up_no_other_while_its_row_is_locked(self, root: User, settings: Any) -> None:
+        settings.A2A_DATABASE_SECONDS = 0.5
+        make_task("t-1")
+        locked, other = job_of(root), job_of(root)
+        connection.close()
+        with session() as psql, psql.transaction():
+            psql.execute("select from a2a_tasks_bulkjob where id = %s for update", [locked.pk])
+            work()
+            assert counts(locked)[0] == BulkState.QUEUED
+            assert counts(other) == (BulkState.ENDED, 1, 0)
+        work()
+        assert counts(locked)[0] == BulkState.ENDED
+
+    @pytest.mark.backend("stack")
+    @pytest.mark.django_db(transaction=True)
+    def test_holds_up_no_other_while_it_cannot_be_given_up(
+        self, root: User, monkeypatch: pytest.MonkeyPatch, settings: Any
     ) -> None:
         settings.A2A_DATABASE_SECONDS = 0.5
-        make_task()
-        job = job_of(root)
+        make_task("t-1")
+        locked = job_of(root)
         connection.close()
-        with session() as other, other.transaction():
-            other.execute("select from a2a_tasks_bulkjob for update")
-            with pytest.raises(Overloaded):
-                work()
+        with session() as psql, psql.transaction():
+
+            def lock() -> Exception:
+                psql.execute("select from a2a_tasks_bulkjob for update")
+                return Overloaded()
+
+            dies_at(monkeypatch, 1, lock)
+            work()
+            make_task("t-2")
+            other = job_of(root)
+            work()
+            assert counts(other)[0] == BulkState.ENDED
         work()
-        assert counts(job) == (BulkState.ENDED, 1, 0)
+        assert counts(locked)[0] == BulkState.ENDED
 
 
 class TestAJobOfAnotherRelease:
