@@ -118,7 +118,7 @@ def work() -> None:
             passed.add(job.pk)
         finally:
             _give_up(job.pk, job.held_until)
-    run_here(_forget_refused)
+    run_here(_forget_tries)
     run_here(_remove_old)
 
 
@@ -254,7 +254,7 @@ def _refuse(row: BulkResult, fault: Overloaded) -> tuple[bool | None, str]:
     return False, f"the database refused it {_refused[row.pk]} times: {reason}"[:200]
 
 
-def _forget_refused() -> None:
+def _forget_tries() -> None:
     """Forget the tries of tasks whose slice was counted, here or elsewhere, or whose job goes on no more."""
     if _refused:
         rows = BulkResult.objects.filter(pk__in=_refused, job__state__in=OPEN)
