@@ -42,7 +42,7 @@ _outage = ThrottledLogger(logger, "bulk jobs wait for the database")
 SLICE, LEASE = 100, timedelta(seconds=60)
 #: Seconds that one call of `work` takes about.
 TURN = 10.0
-#: Tries of a task that the database refuses, while it does others, until the task is one that is not done.
+#: A task that the database refuses so many times, while it does others, counts as not done.
 TRIES = 5
 #: States of a job that goes on.
 OPEN = (BulkState.QUEUED, BulkState.RUNNING)
@@ -50,9 +50,10 @@ OPEN = (BulkState.QUEUED, BulkState.RUNNING)
 KEPT, REMOVED = timedelta(days=30), 1_000
 #: The open jobs that this process has found to be of another release.
 _strange: set[int] = set()
-#: The tries of tasks that the database refused, by the key of the result; and the jobs that this process works on no more
-#: but holds until then, because the database was away or their row was locked.
-_refused, _still_held = Counter[int](), dict[int, datetime]()
+#: The number of times that the database refused a task, by the key of its result.
+_refused = Counter[int]()
+#: The jobs that this process could not give up, because of an outage or a lock; each with the end of its lease.
+_still_held: dict[int, datetime] = {}
 
 
 def begin(action: str, choice: Choice, *, user: Any, nonce: str, query: str = "") -> BulkJob:

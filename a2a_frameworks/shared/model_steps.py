@@ -68,7 +68,9 @@ class ModelSteps:
         #: The results so far, by the names of the steps.
         self.taken: dict[str, Any] = {}
         self._answers: Counter[str] = Counter()
-        self._call_numbers, self._named = CallNumbers(), Counter[str]()
+        self._call_numbers = CallNumbers()
+        #: The number of calls by place and id.
+        self._calls_by_id: Counter[str] = Counter()
         self._agent_calls = ToolCalls(turn, output)
         #: Agents that work side by side speak one after the other.
         self._turn_to_speak = asyncio.Lock()
@@ -177,8 +179,8 @@ class ModelSteps:
                 return {"error": str(raised) or type(raised).__name__}
 
         # calls run side by side, so their ids name them; a model may repeat an id, as may that of another agent
-        self._named[f"{place}{id_}"] += 1
-        times = self._named[f"{place}{id_}"]
+        self._calls_by_id[f"{place}{id_}"] += 1
+        times = self._calls_by_id[f"{place}{id_}"]
         again = f"#{times}" if times > 1 else ""
         CALLS.set(replace(self._agent_calls, id=id_, key=f"{place}{id_}{again}"))
         step = name_step(f"{place}tool:{name}:{id_}{again}")

@@ -30,6 +30,15 @@ pytestmark = pytest.mark.django_db
 PIECE = "x" * (event_log.SLICE_BYTES // 2)
 
 
+@pytest.fixture
+def life(monkeypatch: pytest.MonkeyPatch) -> process_lifetime.Lifetime:
+    """The life of this process, which may end in the test."""
+    made = process_lifetime.Lifetime()
+    for name in ("on_drain", "drain_seconds"):
+        monkeypatch.setattr(process_lifetime, name, getattr(made, name))
+    return made
+
+
 @pytest.fixture(autouse=True)
 async def alone() -> AsyncIterator[None]:
     """Each test has a hub of its own."""
@@ -109,14 +118,6 @@ class TestWhileTheDatabaseIsAway:
         monkeypatch.setattr(db._outage, "warning", logged.append)
         return logged
 
-    @pytest.fixture
-    def life(self, monkeypatch: pytest.MonkeyPatch) -> process_lifetime.Lifetime:
-        """The life of this process, which may end in the test."""
-        made = process_lifetime.Lifetime()
-        for name in ("on_drain", "drain_seconds"):
-            monkeypatch.setattr(process_lifetime, name, getattr(made, name))
-        return made
-
     async def test_the_task_of_an_accepted_message_is_told_once_it_is_back(
         self, faults: list[object]
     ) -> None:
@@ -163,10 +164,7 @@ class TestWhileTheDatabaseIsAway:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_task_whose_process_ends_is_read_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    life = process_lifetime.Lifetime()
-    for name in ("on_drain", "drain_seconds"):
-        monkeypatch.setattr(process_lifetime, name, getattr(life, name))
+async def test_a_task_whose_process_ends_is_read_once_more(life: process_lifetime.Lifetime) -> None:
     conversation, pen = await begun()
     await run_in_thread(speak, pen)
     answer = asyncio.ensure_future(conversation.wait_settled())
@@ -178,11 +176,8 @@ async def test_a_task_whose_process_ends_is_read_once_more(monkeypatch: pytest.M
 
 @pytest.mark.django_db(transaction=True)
 async def test_waits_end_early_enough_in_a_drain_for_all_that_their_answers_have(
-    monkeypatch: pytest.MonkeyPatch,
+    life: process_lifetime.Lifetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    life = process_lifetime.Lifetime()
-    for name in ("on_drain", "drain_seconds"):
-        monkeypatch.setattr(process_lifetime, name, getattr(life, name))
     conversation, pen = await begun()
     await run_in_thread(speak, pen)
     answer = asyncio.ensure_future(conversation.wait_settled())
@@ -196,11 +191,9 @@ async def test_waits_end_early_enough_in_a_drain_for_all_that_their_answers_have
 
 
 async def test_a_drain_that_begins_as_a_wait_ends_is_no_fault(
-    monkeypatch: pytest.MonkeyPatch,
+    life: process_lifetime.Lifetime,
 ) -> None:
-    life, faults = process_lifetime.Lifetime(), list[object]()
-    for name in ("on_drain", "drain_seconds"):
-        monkeypatch.setattr(process_lifetime, name, getattr(life, name))
+    faults = list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
     async with at_most(0.0):
         life.begin_drain(9.0)

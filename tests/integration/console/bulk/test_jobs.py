@@ -72,6 +72,16 @@ def dies_at(
     monkeypatch.setattr(cancel_task, "cancel_by_key", act)
 
 
+def cannot_give_up(monkeypatch: pytest.MonkeyPatch, other: Any) -> None:
+    """Let the database be away at the first task, and the rows of all jobs be locked by another session from then on."""
+
+    def lock() -> Exception:
+        other.execute("select from a2a_tasks_bulkjob for update")
+        return Overloaded()
+
+    dies_at(monkeypatch, 1, lock)
+
+
 def states() -> set[str]:
     return set(Task.objects.values_list("state", flat=True))
 
@@ -280,12 +290,7 @@ class TestAJobThatAWorkerHolds:
         job = job_of(root)
         connection.close()
         with session() as other, other.transaction():
-
-            def lock() -> Exception:
-                other.execute("select from a2a_tasks_bulkjob for update")
-                return Overloaded()
-
-            dies_at(monkeypatch, 1, lock)
+            cannot_give_up(monkeypatch, other)
             work()
         assert BulkJob.objects.get().held_until is not None
         work()
@@ -387,12 +392,7 @@ class TestAJobThatAWorkerHolds:
         locked = job_of(root)
         connection.close()
         with session() as psql, psql.transaction():
-
-            def lock() -> Exception:
-                psql.execute("select from a2a_tasks_bulkjob for update")
-                return Overloaded()
-
-            dies_at(monkeypatch, 1, lock)
+            cannot_give_up(monkeypatch, psql)
             work()
             make_task("t-2")
             other = job_of(root)
