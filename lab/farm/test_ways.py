@@ -80,12 +80,18 @@ async def resolve(name: str) -> Sequence[str]:
 
 
 @pytest.fixture
-async def sender(farm: Farm, place: Place) -> AsyncIterator[Sender]:
+def seconds() -> float:
+    """How long the sender waits for a connection, and for an answer."""
+    return LIMIT
+
+
+@pytest.fixture
+async def sender(farm: Farm, place: Place, seconds: float) -> AsyncIterator[Sender]:
     """The host's, for receivers of the farm."""
     tls = ssl.create_default_context(cafile=str(Path(place.directory) / "authority.pem"))
     policy = OutboundPolicy.read(allowed=".farm.test", http=True)
     client = Client(
-        Guard(policy, resolve), limits=ClientLimits(connect=LIMIT, total=LIMIT), tls=tls
+        Guard(policy, resolve), limits=ClientLimits(connect=seconds, total=seconds), tls=tls
     )
     made = Sender(client)
     yield made
@@ -119,6 +125,8 @@ async def test_who_gives_no_answer_is_refused_for_what_it_does(
         assert outcome.kind is KINDS[number]
 
 
+# One says yes shortly before the limit: on a busy machine that may be after it.
+@pytest.mark.parametrize("seconds", [4 * LIMIT])
 @pytest.mark.parametrize("number", sorted(AT_ONCE))
 async def test_who_says_yes_has_it(number: int, place: Place, sender: Sender) -> None:
     found = await outcomes(WAYS[number], place, sender)
