@@ -386,7 +386,7 @@ def runners(backend: str, request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(autouse=True)
 def _refusals_end_with_their_test(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let no test leave notes of what it was refused: a timer would write them ten seconds later, in another test.
+    """Let no test leave notes of what it was refused: a timer would write them ten seconds later, then or in another test.
 
     A test without a database writes none.
     """
@@ -394,12 +394,10 @@ def _refusals_end_with_their_test(request: pytest.FixtureRequest) -> Iterator[No
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auth_failures, "_throttle", auth_failures.Throttle(auth_failures._put))
-        patch.setattr(auth_failures, "_timer", None)
+        patch.setattr(auth_failures, "_timer", threading.main_thread())  # alive: no other begins
         if not _uses_database(request.node):
             patch.setattr(auth_failures, "run_in_background", lambda *_: Future[None]())
         yield
-        if auth_failures._timer is not None:
-            auth_failures._timer.cancel()
 
 
 @pytest.fixture(autouse=True)

@@ -25,11 +25,8 @@ from lab.faultlab.history import Record, read
 from tests.support.ports import free_ports
 
 LIMIT = 1.0
-HEADERS = (
-    ("Content-Type", "application/json"),
-    ("webhook-id", "msg_1"),
-    ("webhook-timestamp", "1"),
-)
+MESSAGE_ID = ("webhook-id", "msg_1")
+HEADERS = (("Content-Type", "application/json"), MESSAGE_ID, ("webhook-timestamp", "1"))
 BODY = b'{"statusUpdate":{"taskId":"t-1"}}'
 #: What is wrong at the first attempt, where that is not a status.
 KINDS = {
@@ -51,12 +48,8 @@ KINDS = {
     34: FaultKind.DNS,
 }
 #: Kinds that say yes to begin with, or at the first attempt already.
-AT_ONCE = {way.number for way in WAYS.values() if way.ends in {Ends.DELIVERED, Ends.REMOVED}} - {
-    18,
-    19,
-    20,
-    21,
-}
+ACCEPTED = {way.number for way in WAYS.values() if way.ends in {Ends.DELIVERED, Ends.REMOVED}}
+AT_ONCE = ACCEPTED - {18, 19, 20, 21}
 
 
 @pytest.fixture
@@ -90,10 +83,8 @@ async def sender(farm: Farm, place: Place, seconds: float) -> AsyncIterator[Send
     """The host's, for receivers of the farm."""
     tls = ssl.create_default_context(cafile=str(Path(place.directory) / "authority.pem"))
     policy = OutboundPolicy.read(allowed=".farm.test", http=True)
-    client = Client(
-        Guard(policy, resolve), limits=ClientLimits(connect=seconds, total=seconds), tls=tls
-    )
-    made = Sender(client)
+    limits = ClientLimits(connect=seconds, total=seconds)
+    made = Sender(Client(Guard(policy, resolve), limits=limits, tls=tls))
     yield made
     await made.close()
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import queue
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -111,6 +112,12 @@ class TestThrottle:
         while sum(told) < 4:  # on a busy machine some come after the rest
             told.append(counts.get(timeout=30))
         assert (told[0], sum(told)) == (1, 4)
+
+    def test_no_other_test_is_so_long_that_a_timer_writes_in_it(self) -> None:
+        for _ in range(2):
+            auth_failures.record_failed_sign_in("10.1.2.3", "alice")
+        timers = [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
+        assert [each for each in timers if each.function is auth_failures._flush_late] == []
 
 
 def entries(action: Action) -> list[tuple[str, str, dict[str, Any]]]:
