@@ -38,6 +38,7 @@ from tests.integration.push.test_work import take, task
 from tests.support.ports import free_port
 from tests.support.push.configs import registered
 from tests.support.push.inbox import delivering, inbox, pen, register, settled
+from tests.support.sessions import WAITS_FOR_A_LOCK, count_sessions
 from tests.support.store.world import Pen, accepted, held, new
 
 pytestmark = pytest.mark.django_db
@@ -246,7 +247,7 @@ class TestADatabaseThatIsSlow:
         with table_locked("a2a_tasks_worker"):
             answers = [await ask(short)]
             answers += await asyncio.gather(*(ask(short) for _ in range(2 * conf.STORE_THREADS)))
-            assert await run_in_thread(count_waiting) <= 1
+            assert await run_in_thread(count_sessions, WAITS_FOR_A_LOCK) <= 1
         for answer in answers:
             found = read(answer.text)
             assert (found["a2a_database_up", ""], found["a2a_gauges_up", ""]) == (1, 0)
@@ -262,16 +263,6 @@ def table_locked(name: str) -> Iterator[None]:
         session.execute(f"lock table {name} in access exclusive mode")
         yield
         session.rollback()
-
-
-def count_waiting() -> int:
-    """The number of this database's sessions that wait for a lock."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
-            " and datname = current_database()"
-        )
-        return int(cursor.fetchone()[0])
 
 
 class TestAWorker:

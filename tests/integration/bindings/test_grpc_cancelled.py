@@ -23,6 +23,7 @@ from a2a_tasks.streaming.event_buffer import hub
 from tests import backend
 from tests.support.grpc_server.client import PATIENCE, Client, connected
 from tests.support.grpc_server.frames import FRAMES, reply
+from tests.support.sessions import count_sessions
 from tests.support.thorough import thorough
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("host")]
@@ -115,12 +116,7 @@ async def nothing_is_left(server: Server, client: Client, before: set[asyncio.Ta
 
 
 def _idle_in_transaction() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "select count(*) from pg_stat_activity where datname = current_database() "
-            "and state like 'idle in transaction%' and pid <> pg_backend_pid()"
-        )
-        return int(cursor.fetchone()[0])
+    return count_sessions("state like 'idle in transaction%' and pid <> pg_backend_pid()")
 
 
 def asked(what: str) -> dict[str, str]:
@@ -225,9 +221,4 @@ async def test_after_all_attacks_the_host_holds_what_it_held(
 def _connections() -> int:
     if connection.vendor == "sqlite":
         return 1  # its one thread's
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "select count(*) from pg_stat_activity where datname = current_database() "
-            "and backend_type = 'client backend'"  # the server's own come and go
-        )
-        return int(cursor.fetchone()[0])
+    return count_sessions("backend_type = 'client backend'")  # the server's own come and go

@@ -33,6 +33,7 @@ from a2a_tasks.store.budget_room import Admission, admit_many
 from a2a_tasks.store.budgets import Amounts, charge_many, find_window
 from a2a_tasks.store.parking import LAST_SECOND, Parking, park, wake
 from a2a_tasks.store.records import ClaimedRun, Spender, UsageEntry
+from tests.support.execution.waiting import eventually, somebody_waits_for_a_row
 from tests.support.store.world import accepted, held
 
 pytestmark = pytest.mark.django_db
@@ -382,23 +383,11 @@ class TestReports:
             first = pool.submit(write_slowly)
             written.wait(10)
             again = pool.submit(write_again)
-            wait_for_a_lock()
+            eventually(somebody_waits_for_a_row)
             commit.set()
             first.result(10)
             again.result(10)
         assert (int(use().used), Usage.objects.count()) == (1, 1)
-
-
-def wait_for_a_lock() -> None:
-    """Wait until a transaction waits for another one."""
-    statement = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
-    until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=10)
-    with connection.cursor() as cursor:
-        while datetime.datetime.now(datetime.UTC) < until:
-            cursor.execute(statement)
-            if cursor.fetchone()[0]:
-                return
-    raise AssertionError("nothing waits")
 
 
 def test_a_window_is_that_of_the_databases_clock() -> None:

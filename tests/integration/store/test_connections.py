@@ -96,12 +96,12 @@ def read_user() -> list[str]:
 
 
 class Role:
-    """A user of the database, which may have so many connections."""
+    """A user of the database, which may have so many connections. All databases of a server share its users."""
 
-    name, password = "few_connections", "few"
+    password = "few"
 
     def __init__(self, session: psycopg.Connection) -> None:
-        self._session = session
+        self._session, self.name = session, f"{session.info.dbname}_few"
         session.execute(f"create role {self.name} login password '{self.password}'")
 
     def allow(self, most: int) -> None:
@@ -118,8 +118,9 @@ class Role:
 @pytest.fixture
 def role() -> Iterator[Role]:
     with psycopg.connect(**connection.get_connection_params(), autocommit=True) as session:
-        yield Role(session)
-        session.execute(f"drop role {Role.name}".encode())
+        made = Role(session)
+        yield made
+        session.execute(f"drop role {made.name}".encode())
 
 
 def count(session: psycopg.Connection) -> int:

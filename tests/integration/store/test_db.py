@@ -34,6 +34,7 @@ from a2a_tasks.store.db import (
     run_to_completion,
 )
 from tests.integration.execution.outage import locked
+from tests.support.sessions import count_sessions
 
 LIMITS = ("statement_timeout", "idle_in_transaction_session_timeout")
 
@@ -218,7 +219,8 @@ class TestAnOutage:
             await run_in_thread(execute, "select pg_sleep(60)")
         assert caught.value.undone
         assert caught.value.blame is Blame.ITSELF
-        assert await run_in_thread(count, "query = 'select pg_sleep(60)' and state = 'active'") == 0
+        asleep = "query = 'select pg_sleep(60)' and state = 'active'"
+        assert await run_in_thread(count_sessions, asleep) == 0
 
     async def test_a_wait_for_a_lock_is_the_fault_of_others(self) -> None:
         # The limits of a wait and of a statement are 10 % apart, which must be enough on a busy machine.
@@ -480,13 +482,6 @@ def leave_open(how: str) -> None:
 def one_context(name: str) -> None:
     with transaction.atomic():
         Context.objects.create(public_id=name, agent="demo")
-
-
-def count(where: str) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(f"select count(*) from pg_stat_activity where {where}")  # noqa: S608
-        (found,) = cursor.fetchone()
-    return int(found)
 
 
 def write_in_a_transaction_that_only_reads() -> None:

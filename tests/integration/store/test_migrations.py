@@ -27,6 +27,7 @@ from a2a_tasks.migrations._patience import (
 )
 from a2a_tasks.models import Run
 from tests import ROOT
+from tests.support.sessions import WAITS_FOR_A_LOCK, count_sessions
 from tests.support.store.world import accepted
 
 FILES = sorted(ROOT.glob("a2a_*/migrations/*.py"))
@@ -150,18 +151,14 @@ def waits_for_a_lock() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
             "select 1 from pg_locks where not granted and relation = 'a2a_tasks_run'::regclass"
+            " and database = (select oid from pg_database where datname = current_database())"
         )
         return cursor.fetchone() is not None
 
 
 def builds_and_waits() -> bool:
     """Whether the session that builds or drops an index waits for the transactions of others."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "select 1 from pg_stat_activity where query ~* '^(create|drop) index'"
-            " and wait_event_type = 'Lock' and datname = current_database()"
-        )
-        return cursor.fetchone() is not None
+    return count_sessions(f"query ~* '^(create|drop) index' and {WAITS_FOR_A_LOCK}") > 0
 
 
 def until(condition: Any) -> None:

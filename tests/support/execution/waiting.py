@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from django.db import connection
+from tests.support.sessions import WAITS_FOR_A_LOCK, count_sessions
 
 __all__ = ["eventually", "somebody_waits_for_a_row", "until"]
 
@@ -43,8 +43,4 @@ def eventually(condition: Callable[[], T], seconds: float = 60) -> T:
 
 def somebody_waits_for_a_row() -> bool:
     """Does a session of this database wait for a lock? (PostgreSQL)"""
-    waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-    with connection.cursor() as cursor:
-        cursor.execute("select pg_stat_clear_snapshot()")  # a transaction would see the first one
-        cursor.execute(waiting)
-        return cursor.fetchone() is not None
+    return count_sessions(WAITS_FOR_A_LOCK) > 0
