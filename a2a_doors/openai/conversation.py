@@ -59,8 +59,9 @@ class Continuation:
         header = visit.context.request.header
         #: The context that the client names itself; empty = it does not.
         self._named = header("a2a-context-id")
-        named = [name.strip().lower() for name in str(conf.OPENAI_CONTEXT_HEADERS).split(",")]
-        room = next((f"{name}: {header(name)}" for name in named if header(name)), "")
+        names = f"A2A-Context-Id,{conf.OPENAI_CONTEXT_HEADERS}".lower().split(",")
+        given = ((name.strip(), header(name.strip())) for name in names)
+        room = next((f"{name}: {value}" for name, value in given if value), "")
         self._whose = [visit.caller.tenant, visit.caller.principal, visit.agent.slug, room]
         self._history = [one.entry for one in chat.history]
         #: The digest at which the conversation is now.

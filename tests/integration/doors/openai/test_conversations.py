@@ -196,6 +196,14 @@ class TestAHeaderThatNamesTheConversation:
         await named.ask([user("a"), said("1: a"), user("c")])
         assert dict(rooms.heard) == {"mine": ["a", "b", "c"]}
 
+    async def test_of_a2a_keeps_equal_ones_apart(self, chats: Chats, rooms: Rooms) -> None:
+        one, two = (Chats(chats.client, "rooms", {"a2a-context-id": name}) for name in "12")
+        for chat in (one, two):
+            await chat.say("hi")
+        await one.say("one")
+        await two.say("two")
+        assert dict(rooms.heard) == {"1": ["hi", "one"], "2": ["hi", "two"]}
+
     async def test_of_a2a_is_bounded_as_in_a2a(self, chats: Chats) -> None:
         answer = await chats.ask([user("a")], {"a2a-context-id": "x" * 300})
         assert answer.status == 400
