@@ -33,9 +33,7 @@ from a2a_console.api.tasks import (
 from a2a_console.bulk import actions as bulk
 from a2a_console.bulk.actions import AT_ONCE, BulkAction, Plan
 from a2a_console.bulk.export import stream_export
-from a2a_tasks.audit import Action
 from a2a_tasks.models import Task
-from a2a_tasks.store import audit
 
 __all__ = ["TaskBulkViewSet"]
 
@@ -222,9 +220,7 @@ class TaskBulkViewSet(TaskRowsViewSet):
         Of the messages, the export has only the beginning of each task's first one.
         """
         wanted, form = make_selection(self.validated_body), self.validated_body["format"]
-        detail = {"as": form, "of": str(wanted.describe())}
-        audit.note(Action.TASK_EXPORT, tenant=self.operator.tenant, detail=detail)
-        return stream_export(form, self.get_queryset(), wanted)
+        return stream_export(form, self.get_queryset(), wanted, self.operator.tenant)
 
     def _plan(self, wanted_action: BulkAction) -> Plan:
         """Return the tasks that the request selects. Raises ValidationError if it selects none."""

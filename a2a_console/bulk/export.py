@@ -10,7 +10,9 @@ from django.http import Http404, StreamingHttpResponse
 
 from a2a_console.search.selection import Selection
 from a2a_console.search.task_record import csv_text, export_rows, json_text
+from a2a_tasks.audit import Action
 from a2a_tasks.models import Task
+from a2a_tasks.store import audit
 from a2a_tasks.store.db import run_in_thread
 
 __all__ = ["stream_export", "stream_texts"]
@@ -18,10 +20,14 @@ __all__ = ["stream_export", "stream_texts"]
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
 
 
-def stream_export(form: str, rows: QuerySet[Task], selection: Selection) -> StreamingHttpResponse:
-    """Return the tasks of the selection as `csv` or `jsonl`. Raises Http404 for another form."""
+def stream_export(
+    form: str, rows: QuerySet[Task], selection: Selection, tenant: str = ""
+) -> StreamingHttpResponse:
+    """Return the tasks of the selection as `csv` or `jsonl`, and audit it. Raises Http404 for another form."""
     if form not in MEDIA_TYPES:
         raise Http404
+    detail, owner = {"as": form, "of": str(selection.describe())}, (selection.owner or "")[:256]
+    audit.note(Action.TASK_EXPORT, owner, tenant=tenant, detail=detail)
     return stream_texts(f"tasks.{form}", _write(form, export_rows(rows, selection)))
 
 

@@ -13,10 +13,12 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 from django.db import transaction
 from django.db.models import Case, Exists, F, OuterRef, QuerySet, Value, When
+from django.db.models.functions import Replace
 
 from a2a_console.privacy.principal import Principal, walk
 from a2a_console.sparse_index import use_nothing_else
@@ -28,9 +30,11 @@ from a2a_tasks.models import (
     Budget,
     BudgetShare,
     BudgetUse,
+    BulkJob,
     Context,
     Hold,
     HoldKind,
+    SavedView,
     Tally,
     Task,
     Usage,
@@ -172,9 +176,21 @@ def _forget(principal: Principal, done: Erasure) -> Erasure:
         Hold.objects.filter(kind=HoldKind.PRINCIPAL, name=principal.name).update(name=done.name)
         Hold.objects.filter(by__in=principal.names).update(by=done.name)
         Hold.objects.filter(released_by__in=principal.names).update(released_by=done.name)
+        _forget_filters(principal.name, done.name)
     _forget_elsewhere(principal, done.name)
     keys, _ = principal.keys().delete()
     return replace(done, keys=keys, removed=done.removed + Removed(contexts=contexts))
+
+
+def _forget_filters(old: str, new: str) -> None:
+    """Replace a name in the filters of bulk jobs and of saved views, whose queries may not become longer."""
+    names = [Value(f'"owner":{write(name).decode()}') for name in (old, new)]
+    BulkJob.objects.filter(choice__contains=old).update(choice=Replace("choice", *names))
+    given = urlencode({"owner": old})
+    for model in (BulkJob, SavedView):
+        for row in model.objects.filter(query__contains=given):
+            members = ("owner=erased" if one == given else one for one in row.query.split("&"))
+            model.objects.filter(pk=row.pk).update(query="&".join(members))
 
 
 def _take_grants(principal: Principal) -> None:

@@ -43,6 +43,8 @@ PATIENCE = 0.12
 WINDOW = 100_000
 #: The largest number of rows that one query of `walk` reads.
 SLICE = 1_000
+#: The conditions whose values are no names for the audit log: a principal can be erased, and words are content.
+UNTOLD = {"owner", "text", "search"}
 _HIGHEST = "\U0010ffff"
 _NOTHING = Q(pk__in=[])
 
@@ -88,7 +90,11 @@ class Selection:
         """Return the selection in words, for the audit log."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         states = ",".join(sorted(state.word for state in self.states))
-        plain = {name: str(value) for name, value in values.items() if value is not None}
+        plain = {
+            name: "…" if name in UNTOLD else str(value)
+            for name, value in values.items()
+            if value is not None
+        }
         return {**plain, "states": states} if states else plain | {"states": "any"}
 
     def among(self, states: frozenset[TaskState]) -> Selection:

@@ -40,7 +40,10 @@ class Action(StrEnum):
     )
     BULK_STOP = "bulk.stop", "an action on many tasks was stopped: the job"
     VIEW_SAVE = "view.save", "a user saved or removed a view of a list: its name"
-    TASK_EXPORT = "task.export", "a list of tasks was exported: nothing; the detail has its filters"
+    TASK_EXPORT = (
+        "task.export",
+        "a list of tasks was exported: the owner, if it is one's; the detail has the other filters",
+    )
     TASK_CANCEL = "task.cancel", "a task was cancelled: the task"
     TASK_PURGE = "task.purge", "retention removed a task and its data: the task"
     LOG_PURGE = "log.purge", "retention removed events of ended tasks: nothing; the detail counts"

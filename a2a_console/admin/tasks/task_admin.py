@@ -401,8 +401,6 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         """Stream the tasks of the list, on all its pages."""
         demand(self.has_view_permission(request))
         wanted = cast("TaskChangeList", self.get_changelist_instance(request))
-        query = request.GET.urlencode()
-        audit.note(Action.TASK_EXPORT, detail={"as": form, "of": query})
         return stream_export(form, wanted.queryset.order_by("-pk"), wanted.selection)
 
     @method_decorator(require_POST)

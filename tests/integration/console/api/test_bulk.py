@@ -232,6 +232,16 @@ class TestAnExport:
         assert "'agent': 'demo'" in entry.detail
 
     @pytest.mark.django_db(transaction=True)
+    async def test_is_written_down_without_names_and_words_that_no_erasure_would_find(self) -> None:
+        key = await a_key("admin:read")
+        for given in ({"owner": "key:theirs"}, {"text": "alice"}):
+            await exported(key, **given)
+        entries = AuditEntry.objects.filter(action="task.export").order_by("pk")
+        one, two = await run_in_thread(list, entries)
+        assert (one.object, "key:theirs" in one.detail) == ("key:theirs", False)
+        assert (two.object, "alice" in two.detail) == ("", False)
+
+    @pytest.mark.django_db(transaction=True)
     async def test_as_csv_has_a_heading_and_no_formulas(self) -> None:
         await run_in_thread(make_task, "=1+1")
         answer = await exported(await a_key("admin:read"), format="csv")

@@ -7,21 +7,26 @@ import json
 import threading
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
 from asgiref.sync import async_to_sync
 from django.apps import apps
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
 from a2a_console.audit.proof import Broken, verify
+from a2a_console.bulk import jobs
+from a2a_console.bulk.actions import Choice
 from a2a_console.management.commands import privacy
 from a2a_console.privacy import erasure
 from a2a_console.privacy.erasure import Erasure, erase, survey
 from a2a_console.privacy.export import documents
 from a2a_console.privacy.principal import Principal
+from a2a_console.search.selection import Selection
 from a2a_push.models import Attempt, Delivery, DeliveryStatus, PushConfig
 from a2a_tasks.access import auth_failures, authentication, grants
 from a2a_tasks.access.api_keys import issue
@@ -35,6 +40,7 @@ from a2a_tasks.models import (
     AuditEntry,
     Budget,
     BudgetUse,
+    BulkJob,
     Context,
     ConversationItem,
     ConversationList,
@@ -43,6 +49,7 @@ from a2a_tasks.models import (
     GrantRight,
     Hold,
     Run,
+    SavedView,
     StoredFile,
     Task,
     Usage,
@@ -238,6 +245,22 @@ class TestErase:
         assert [row.actor for row in left] == ["staff:71701"], "another one's"
         held = Hold.objects.get()
         assert (held.by, held.released_by) == (done.name, done.name)
+        verified()
+
+    def test_filters_of_lists_and_jobs_forget_it(self) -> None:
+        user = User.objects.create(username="carol")
+        query = urlencode({"owner": CANARY, "agent": "demo"})
+        SavedView.objects.create(user=user, name="theirs", query=query)
+        wanted = Selection(owner=CANARY, agent="demo", text="canary7f3a")
+        job = jobs.begin("cancel", Choice(selection=wanted), user=user, nonce="1", query=query)
+        BulkJob.objects.update(choice=Choice(selection=Selection(owner=CANARY)).write())
+        done = erased()
+        assert everywhere("canary7f3a") == []
+        job.refresh_from_db()
+        assert Choice.read(job.choice).selection.owner == done.name
+        assert job.query == SavedView.objects.get().query == "owner=erased&agent=demo"
+        entry = AuditEntry.objects.get(action=Action.BULK_BEGIN)
+        assert "'agent': 'demo'" in json.loads(entry.detail)["of"], "what is nobody's stays"
         verified()
 
     def test_that_grants_went_is_in_the_log(self) -> None:
