@@ -184,8 +184,9 @@ def _forget(principal: Principal, done: Erasure) -> Erasure:
 
 def _forget_filters(old: str, new: str) -> None:
     """Replace a name in the filters of bulk jobs and of saved views, whose queries may not become longer."""
-    names = [Value(f'"owner":{write(name).decode()}') for name in (old, new)]
-    BulkJob.objects.filter(choice__contains=old).update(choice=Replace("choice", *names))
+    was, becomes = (f'"owner":{write(name).decode()}' for name in (old, new))
+    replaced = Replace("choice", Value(was), Value(becomes))
+    BulkJob.objects.filter(choice__contains=was).update(choice=replaced)
     given = urlencode({"owner": old})
     for model in (BulkJob, SavedView):
         for row in model.objects.filter(query__contains=given):
