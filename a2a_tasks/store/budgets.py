@@ -421,7 +421,10 @@ def _decide(use: int, action: Action, reason: str, *, amount: Decimal, refused: 
             waited=True,
             changed_at=Now(),
         )
-        detail: dict[str, Any] = {"subject": row.subject, "amount": str(amount)}
+        # A caller can be erased, so an entry names the sum.
+        by_caller = row.budget.share == BudgetShare.CALLER
+        subject = {"use": use} if by_caller else {"subject": row.subject}
+        detail: dict[str, Any] = {**subject, "amount": str(amount)}
         audit.note(action, row.budget.name, detail=detail | ({"reason": reason} if reason else {}))
     return True
 

@@ -56,7 +56,7 @@ from a2a_tasks.models import (
 )
 from a2a_tasks.protocol.errors import WrongCredentials
 from a2a_tasks.protocol.requests import ListTasksRequest
-from a2a_tasks.store import audit, audit_seals, files, legal_holds, run_lines, usage
+from a2a_tasks.store import audit, audit_seals, budgets, files, legal_holds, run_lines, usage
 from a2a_tasks.store.audit_triggers import unlock
 from a2a_tasks.store.idempotency import IdempotencyKey, remember
 from a2a_tasks.store.legal_holds import HoldKind
@@ -152,6 +152,17 @@ class TestErase:
         done = erased()
         use = BudgetUse.objects.select_related("budget").get()
         assert (use.used, use.subject, use.budget.caller) == (Decimal(3), done.name, done.name)
+
+    def test_what_was_decided_about_its_budget_forgets_it(self) -> None:
+        world()
+        use = BudgetUse.objects.get()
+        budgets.allow(use.pk, Decimal(1))
+        budgets.refuse(use.pk)
+        erased()
+        assert everywhere("canary7f3a") == []
+        entry = AuditEntry.objects.get(action=Action.BUDGET_ALLOW)
+        assert json.loads(entry.detail) == {"use": use.pk, "amount": "1"}
+        verified()
 
     def test_nothing_of_the_principal_is_left_in_any_table(self) -> None:
         world()
