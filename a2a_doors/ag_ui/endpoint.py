@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_doors.ag_ui.events import Event, RunEvents, RunShapes
-from a2a_doors.ag_ui.run_input import RunInput, open_run, read_input
+from a2a_doors.ag_ui.run_input import Resume, RunInput, open_run, read_input
 from a2a_doors.hang_ups import serve_until_gone
 from a2a_doors.texts import name_fields
 from a2a_doors.visit import Visit, admit_bearer_keys, begin_stream, enter, read_document
@@ -19,6 +19,7 @@ from a2a_tasks.protocol.errors import A2AError, MethodNotAllowed, TaskNotCancela
 from a2a_tasks.protocol.jsontext import on_one_line, write
 from a2a_tasks.protocol.requests import CancelTaskRequest, GetTaskRequest
 from a2a_tasks.protocol.sse import KEEP_ALIVE
+from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.telemetry.observed_request import ObservedRequest
 
 __all__ = ["serve"]
@@ -75,7 +76,7 @@ async def _run(
     visit = await enter(request, request.segments[1], Binding.AG_UI, table, observed)
     run = read_input(await read_document(request))
     if run.resume and run.resume[0].status == "cancelled":
-        await _cancel(visit, run, run.resume[0].task_id, send, shared)
+        await _cancel(visit, run, run.resume[0], send, shared)
         return
     tools = (TOOL_EVENTS.uri,) if visit.agent.reports_tools else ()
     stream = await open_run(visit, run, extensions=tools)
@@ -114,12 +115,18 @@ async def _read_usage(visit: Visit, task_id: str) -> Event:
     return {"usage": usage} if usage else {}
 
 
-async def _cancel(visit: Visit, run: RunInput, task_id: str, send: Send, shared: Headers) -> None:
-    """Cancel the task of an interrupt that is not to be answered. Raises TaskNotFound."""
+async def _cancel(visit: Visit, run: RunInput, entry: Resume, send: Send, shared: Headers) -> None:
+    """Cancel the task of an interrupt that is not to be answered.
+
+    Raises TaskNotFound; TaskNotWaiting and TaskNotCancelable if it was answered meanwhile.
+    """
+    request = CancelTaskRequest(id=entry.task_id, history_length=0)
     try:
-        task = await visit.run("CancelTask", CancelTaskRequest(id=task_id, history_length=0))
-    except TaskNotCancelable:  # it has ended
-        task = await visit.run("GetTask", GetTaskRequest(id=task_id, history_length=0))
+        task = await visit.run("CancelTask", request, question=entry.question)
+    except TaskNotCancelable:
+        task = await visit.run("GetTask", GetTaskRequest(id=entry.task_id, history_length=0))
+        if task.status.state is not TaskState.CANCELED:
+            raise
     shapes = RunShapes(run, visit.agent.slug, task.id, task.context_id)
     await begin_stream(send, shared)
     await _send(send, *shapes.begin(), shapes.finish({"type": "cancelled"}), more=False)

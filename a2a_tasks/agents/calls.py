@@ -7,6 +7,7 @@ waits: for a short time in memory, where it gives its slot away, and then parked
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -227,6 +228,8 @@ def want(
     """
     if about["questions"] not in QUESTIONS or about["at_end"] not in ENDS:
         raise ValueError('questions is "relay" or "return", at_end is "cancel" or "leave"')
+    if not math.isfinite(about["seconds"]):
+        raise ValueError("the seconds of a call are a finite number")
     name = name or f"call {agent}"[:MAX_LENGTH]
     if len(name) > MAX_LENGTH:
         raise ValueError(f"the name of a call has at most {MAX_LENGTH} characters: {name!r}")

@@ -16,9 +16,14 @@ logger = logging.getLogger(__name__)
 
 
 async def cancel_task(request: CancelTaskRequest, call: CallContext) -> Task:
-    """Cancel a task: its state is final at once, then its agent is stopped. Raises TaskNotFound, TaskNotCancelable."""
-    scope = call.scope(request.tenant)
-    return await run_in_thread(cancel.cancel, scope, request.id, request=call.request_id)
+    """Cancel a task: its state is final at once, then its agent is stopped.
+
+    Raises TaskNotFound, TaskNotCancelable; TaskNotWaiting if it does not ask `call.question`.
+    """
+    scope, asked = call.scope(request.tenant), call.question
+    return await run_in_thread(
+        cancel.cancel, scope, request.id, request=call.request_id, question=asked
+    )
 
 
 async def cancel_by_key(task: int, *, by: str) -> Task:

@@ -16,11 +16,12 @@ from a2a_tasks.caller import OwnerScope
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Delegation, Run, RunStatus, Task
 from a2a_tasks.protocol import values
-from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
+from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound, TaskNotWaiting
 from a2a_tasks.protocol.lifecycle import TERMINAL, LogEvent
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit, cancel_notices, event_log
 from a2a_tasks.store.behind import release
+from a2a_tasks.store.delegations import find_question
 from a2a_tasks.store.scoping import visible_to
 from a2a_tasks.store.tasks import view
 
@@ -30,11 +31,17 @@ __all__ = ["cancel", "cancel_by_key", "cancel_calls"]
 BATCH, AT_ONCE = 1000, 100
 
 
-def cancel(scope: OwnerScope, public_id: str, *, request: str = "") -> values.Task:
-    """Cancel a task of this scope; `request` is its id, for the audit log. Raises TaskNotFound, TaskNotCancelable."""
+def cancel(
+    scope: OwnerScope, public_id: str, *, request: str = "", question: int = 0
+) -> values.Task:
+    """Cancel a task of this scope; `request` is its id, for the audit log. Raises TaskNotFound, TaskNotCancelable.
+
+    `question`: the number of the event with the question in whose place it is cancelled; 0 = whatever the task does.
+    Raises TaskNotWaiting if it does not ask this.
+    """
     if "\x00" in public_id:
         raise TaskNotFound(taskId=public_id)
-    by = _By(public_id, scope.principal, request)
+    by = _By(public_id, scope.principal, request, question=question)
     return _cancel(by, Q(public_id=public_id) & visible_to(scope))
 
 
@@ -74,6 +81,8 @@ class _By(NamedTuple):
     request: str | None = None
     #: The key of the root of the tree, if the task is cancelled with those that called it.
     root: int = 0
+    #: The number of the event with the question in whose place it is cancelled.
+    question: int = 0
 
 
 def _cancel(by: _By, which: Q, *, with_calls: bool = True) -> values.Task:
@@ -106,6 +115,8 @@ def _write(
         return task, None, {}
     if state in TERMINAL:
         raise TaskNotCancelable(f"The task is {state.word}", taskId=task.public_id)
+    if by.question and by.question != find_question(task):
+        raise TaskNotWaiting("The task does not ask this, or not any more", taskId=by.name)
     cancel_notices.note(task)
     active = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED])
     runs = dict(active.values_list("pk", "ordered_in"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import math
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -491,6 +492,17 @@ class TestARefusal:
             async with hosting():
                 await client.send()
         assert words == ["this turn has a step 'call billing' already; number them"]
+
+    async def test_for_endless_seconds(self) -> None:
+        async def plan(turn: Turn) -> None:
+            with pytest.raises(ValueError, match="the seconds of a call are a finite number"):
+                await turn.call("billing", "x", seconds=math.inf)
+
+        with billing(), planning(plan) as client:
+            async with hosting():
+                task = await client.send()
+        assert task.status.state is TaskState.COMPLETED
+        assert await run_in_thread(Delegation.objects.count) == 0
 
     async def test_after_a_question_of_the_caller(self) -> None:
         words = list[str]()

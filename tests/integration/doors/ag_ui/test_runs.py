@@ -321,10 +321,15 @@ class TestAQuestion:
         entry = {"interruptId": old["id"], "status": "resolved", "payload": "ask"}
         new = interrupt_of(await runs.run(resume=[entry]))
         entry["payload"] = "late"
-        answer = await client.post(runs.path, runs.make(resume=[entry]))
-        assert (answer.status, answer.json["error"]["code"]) == (400, "UNSUPPORTED_OPERATION")
+        for status in ("resolved", "cancelled"):
+            late = runs.make(resume=[{**entry, "status": status}])
+            answer = await client.post(runs.path, late)
+            assert (answer.status, answer.json["error"]["code"]) == (400, "UNSUPPORTED_OPERATION")
         entry = {"interruptId": new["id"], "status": "resolved", "payload": "now"}
         assert text_of(await runs.run(resume=[entry])) == "now"
+        late = runs.make(resume=[{"interruptId": new["id"], "status": "cancelled"}])
+        answer = await client.post(runs.path, late)
+        assert (answer.status, answer.json["error"]["code"]) == (400, "TASK_NOT_CANCELABLE")
 
     async def test_is_answered_once_by_a_resume_that_is_sent_again(
         self, runs: Runs, rooms: Rooms
