@@ -384,9 +384,20 @@ def runners(backend: str, request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("worker")
 
 
+@pytest.fixture
+def life(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The `process_lifetime.Lifetime` of this process: a test may begin its drain, and the process itself goes on."""
+    from a2a_tasks import process_lifetime  # noqa: PLC0415 - only once Django is set up
+
+    made = process_lifetime.Lifetime()
+    for name in ("on_drain", "is_draining", "drain_seconds"):
+        monkeypatch.setattr(process_lifetime, name, getattr(made, name))
+    return made
+
+
 @pytest.fixture(autouse=True)
 def _refusals_end_with_their_test(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let no test leave notes of what it was refused: a timer would write them ten seconds later, then or in another test.
+    """Let no test leave notes of what it was refused: a timer would write them ten seconds later, in this test or another.
 
     A test without a database writes none.
     """

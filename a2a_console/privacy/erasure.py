@@ -183,7 +183,7 @@ def _forget(principal: Principal, done: Erasure) -> Erasure:
 
 
 def _forget_filters(old: str, new: str) -> None:
-    """Replace a name in the filters of bulk jobs and of saved views, whose queries may not become longer."""
+    """Replace a name in the filters of bulk jobs and saved views. In queries, whose length is bounded, by a short word."""
     was, becomes = (f'"owner":{write(name).decode()}' for name in (old, new))
     replaced = Replace("choice", Value(was), Value(becomes))
     BulkJob.objects.filter(choice__contains=was).update(choice=replaced)

@@ -43,7 +43,7 @@ PATIENCE = 0.12
 WINDOW = 100_000
 #: The largest number of rows that one query of `walk` reads.
 SLICE = 1_000
-#: The conditions whose values are no names for the audit log: a principal can be erased, and words are content.
+#: The conditions whose values the audit log does not get: the owner can be erased, and searched words are content.
 UNTOLD = {"owner", "text", "search"}
 _HIGHEST = "\U0010ffff"
 _NOTHING = Q(pk__in=[])

@@ -42,7 +42,7 @@ class Action(StrEnum):
     VIEW_SAVE = "view.save", "a user saved or removed a view of a list: its name"
     TASK_EXPORT = (
         "task.export",
-        "a list of tasks was exported: the owner, if it is one's; the detail has the other filters",
+        "a list of tasks was exported: the owner by whom it was filtered; the detail has the other filters",
     )
     TASK_CANCEL = "task.cancel", "a task was cancelled: the task"
     TASK_PURGE = "task.purge", "retention removed a task and its data: the task"

@@ -43,7 +43,7 @@ class CallContext:
     base_url: str = ""
     #: Set if an operator acts in the caller's place: the question that is answered.
     answers: StoredQuestion | None = None
-    #: The number of the event with the question that the message answers, or a cancel; 0 = whatever the task asks.
+    #: The number of the event with the question that the message answers, or that a cancel gives up; 0 = any.
     question: int = 0
     #: Set if the client keeps the history of the conversation itself: the place of its message.
     chat: ChatPlace | None = None

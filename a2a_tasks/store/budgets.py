@@ -421,7 +421,7 @@ def _decide(use: int, action: Action, reason: str, *, amount: Decimal, refused: 
             waited=True,
             changed_at=Now(),
         )
-        # A caller can be erased, so an entry names the sum.
+        # A caller can be erased, so the entry has the key of the row instead of the name.
         by_caller = row.budget.share == BudgetShare.CALLER
         subject = {"use": use} if by_caller else {"subject": row.subject}
         detail: dict[str, Any] = {**subject, "amount": str(amount)}

@@ -36,8 +36,8 @@ def cancel(
 ) -> values.Task:
     """Cancel a task of this scope; `request` is its id, for the audit log. Raises TaskNotFound, TaskNotCancelable.
 
-    `question`: the number of the event with the question in whose place it is cancelled; 0 = whatever the task does.
-    Raises TaskNotWaiting if it does not ask this.
+    `question`: the number of the event with the question that the client gives up; 0 = cancel in any case. Raises
+    TaskNotWaiting if the task does not ask this.
     """
     if "\x00" in public_id:
         raise TaskNotFound(taskId=public_id)
@@ -81,7 +81,7 @@ class _By(NamedTuple):
     request: str | None = None
     #: The key of the root of the tree, if the task is cancelled with those that called it.
     root: int = 0
-    #: The number of the event with the question in whose place it is cancelled.
+    #: The number of the event with the question that the client gives up; 0 = none.
     question: int = 0
 
 

@@ -550,11 +550,8 @@ class TestOthersTasks:
 
 class TestADrain:
     async def test_ends_no_task(
-        self, world: World, way: Way, puppet: Puppet, monkeypatch: pytest.MonkeyPatch
+        self, world: World, way: Way, puppet: Puppet, life: process_lifetime.Lifetime
     ) -> None:
-        life = process_lifetime.Lifetime()
-        for name in ("on_drain", "is_draining"):
-            monkeypatch.setattr(process_lifetime, name, getattr(life, name))
         async with world.exchange(world.headers, "puppet") as exchange:
             exchange.upload(json.dumps(way.body("puppet", "go")).encode())
             hand = await puppet.hand()

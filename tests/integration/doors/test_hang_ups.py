@@ -85,15 +85,6 @@ async def leave(exchange: Exchange) -> None:
         await asyncio.wait(waiting, timeout=20)
 
 
-@pytest.fixture
-def life(monkeypatch: pytest.MonkeyPatch) -> process_lifetime.Lifetime:
-    """The life of this process, which may end in the test."""
-    made = process_lifetime.Lifetime()
-    for name in ("on_drain", "is_draining"):
-        monkeypatch.setattr(process_lifetime, name, getattr(made, name))
-    return made
-
-
 class TestAClientThatLeaves:
     async def test_has_its_task_cancelled(self, client: Client, puppet: Puppet) -> None:
         exchange = await begun(client)

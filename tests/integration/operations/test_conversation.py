@@ -30,15 +30,6 @@ pytestmark = pytest.mark.django_db
 PIECE = "x" * (event_log.SLICE_BYTES // 2)
 
 
-@pytest.fixture
-def life(monkeypatch: pytest.MonkeyPatch) -> process_lifetime.Lifetime:
-    """The life of this process, which may end in the test."""
-    made = process_lifetime.Lifetime()
-    for name in ("on_drain", "drain_seconds"):
-        monkeypatch.setattr(process_lifetime, name, getattr(made, name))
-    return made
-
-
 @pytest.fixture(autouse=True)
 async def alone() -> AsyncIterator[None]:
     """Each test has a hub of its own."""

@@ -176,15 +176,6 @@ async def test_a_notification_that_can_be_of_two_calls_cancels_none() -> None:
             assert await states() == ["working", "working"]
 
 
-@pytest.fixture
-def life(monkeypatch: pytest.MonkeyPatch) -> process_lifetime.Lifetime:
-    """The life of this process, which may end in the test."""
-    made = process_lifetime.Lifetime()
-    for name in ("on_drain", "is_draining", "drain_seconds"):
-        monkeypatch.setattr(process_lifetime, name, getattr(made, name))
-    return made
-
-
 @ERAS
 async def test_a_call_is_answered_before_the_process_is_gone_and_its_task_goes_on(
     version: str, life: process_lifetime.Lifetime

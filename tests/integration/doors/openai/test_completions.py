@@ -247,14 +247,6 @@ class TestAnAgentThatFails:
 
 
 class TestADrain:
-    @pytest.fixture
-    def life(self, monkeypatch: pytest.MonkeyPatch) -> process_lifetime.Lifetime:
-        """The life of this process, which may end in the test."""
-        made = process_lifetime.Lifetime()
-        for name in ("on_drain", "is_draining"):
-            monkeypatch.setattr(process_lifetime, name, getattr(made, name))
-        return made
-
     async def test_ends_a_stream_by_an_error_and_its_repeat_gets_the_answer(
         self, client: Client, puppet: Puppet, life: process_lifetime.Lifetime
     ) -> None:
