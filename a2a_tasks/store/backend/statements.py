@@ -9,6 +9,7 @@ The statements are in the folder `sql`, one a file. A file whose name begins wit
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ import psycopg
 from django.db import connection, transaction
 from django.db.models import BigIntegerField, Func
 from psycopg.rows import tuple_row
+from psycopg.types.array import ListBinaryDumper
 
 from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import ON, failpoint
@@ -26,13 +28,21 @@ from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind
 from a2a_tasks.store.backend.sessions import allow_bytes, limit_transaction
 from a2a_tasks.store.records import Batch, WantedEvents
 
-__all__ = ["LARGE", "Bytes", "empty_reopened", "fetch", "is_wanted", "read_sql"]
+__all__ = ["LARGE", "Bytes", "empty_reopened", "fetch", "is_wanted", "number_values", "read_sql"]
 
 
 #: Bytes of values beyond which a statement gets more time.
 LARGE = 1024 * 1024
 FOLDER = Path(__file__).parent / "sql"
 COMMENT, FIELD = re.compile(r"^--.*\n", re.MULTILINE), re.compile(r"\{(\w+)\}")
+VALUE = re.compile(r"%(?:\((\w+)\))?([sb%])")
+
+
+class Binary(list[Any]):
+    """Values of an array that go to the server as they are: no quote in a text is escaped for them."""
+
+
+psycopg.adapters.register_dumper(Binary, ListBinaryDumper)
 
 
 def read_sql(name: str, **fields: str) -> str:
@@ -65,7 +75,7 @@ def empty_reopened(batch: Batch) -> None:
 
 def fetch(
     sql: str,
-    values: Mapping[str, Any] | Sequence[Any],
+    values: Mapping[Any, Any] | Sequence[Any],
     *,
     point: str = "",
     size: int = 0,
@@ -89,12 +99,33 @@ def fetch(
             return fetch(sql, values, rows=rows)
     connection.ensure_connection()
     limit_transaction()
+    numbered, keys = number_values(sql)
+    given = [Binary(values[key]) if binary else values[key] for key, binary in keys.items()]
     with (
         connection.wrap_database_errors,
-        psycopg.Cursor(connection.connection, row_factory=rows) as cursor,
+        psycopg.RawCursor(connection.connection, row_factory=rows) as cursor,
     ):
-        cursor.execute(sql, values)
+        cursor.execute(numbered, given)
         return cursor.fetchall()
+
+
+@functools.lru_cache(maxsize=256)
+def number_values(sql: str) -> tuple[str, dict[Any, bool]]:
+    """Return a statement with $1 and so on for its values, and their names or positions in this order.
+
+    With each stands whether it is a binary array (`%b`). psycopg would look for the values at each execution of a
+    statement of more than 4,096 characters, which the statements of each send have.
+    """
+    keys: dict[Any, bool] = {}
+
+    def number(found: re.Match[str]) -> str:
+        if found[2] == "%":
+            return "%"
+        key = found[1] or len(keys)
+        keys.setdefault(key, found[2] == "b")
+        return f"${list(keys).index(key) + 1}"
+
+    return VALUE.sub(number, sql), keys
 
 
 class Bytes(Func):

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django.db import connection
+from psycopg import _queries
 
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import db as store_db
@@ -70,6 +71,23 @@ async def test_what_a_task_needs_is_prepared() -> None:
         assert f"insert into a2a_tasks_{table} " in texts
     for lock in ("for update of r, t skip locked", "for update skip locked"):
         assert lock in texts
+
+
+async def test_what_a_task_needs_is_not_searched_for_its_values_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """psycopg does that to statements of more than 4,096 characters (findings/)."""
+    searched: list[bytes] = []
+    search = _queries._split_query
+
+    def heard(query: bytes, *args: Any) -> Any:
+        searched.append(query)
+        return search(query, *args)
+
+    await run_in_thread(live, 0)
+    monkeypatch.setattr(_queries, "_split_query", heard)
+    await run_in_thread(live, OFTEN)
+    assert searched == []
 
 
 @pytest.mark.parametrize("threads", [False], indirect=True)
