@@ -21,9 +21,11 @@ DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # Durability is tested by killing processes, not the machine: no test waits for a disk.
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    DATABASES["default"]["OPTIONS"]["init_command"] = (
-        "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF"
-    )
+    DATABASES["default"]["OPTIONS"] |= {
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF",
+        # its lock is not fair, and tests have a dozen writers: a host has one
+        "timeout": 120,
+    }
 if DATABASES["default"]["ENGINE"].endswith("postgresql"):
     DATABASES["default"]["ENGINE"] = "tests.postgres"
     DATABASES["default"].setdefault("OPTIONS", {})["options"] = (

@@ -45,8 +45,8 @@ __all__ = ["Application"]
 
 #: Matches a version after `a2a/`; any other segment there is a route or a tenant.
 VERSION = re.compile(r"v?\d+\.\d")
-#: First segments of the default agent's HTTP+JSON routes below the root.
 OURS = "a2a_project.urls"
+#: First segments of the default agent's HTTP+JSON routes below the root.
 ROOT = frozenset({"message:send", "message:stream", "tasks", "extendedAgentCard", "v1"})
 NOWHERE = "There is nothing at this path"
 #: The largest number of agents that such an answer names.

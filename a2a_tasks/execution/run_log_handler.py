@@ -16,7 +16,8 @@ from a2a_tasks.conf import conf
 __all__ = ["LogSink", "LogLine", "current", "install"]
 
 #: Loggers of the host itself: their lines are not the agent's, and writing lines must not create lines.
-OURS = ("a2a_tasks.", "a2a_push.", "a2a_project.", "a2a_frameworks.", "a2a_grpc.", "django.db.")
+PACKAGES = "tasks", "push", "project", "console", "host", "frameworks", "grpc", "doors"
+OURS = (*(f"a2a_{package}." for package in PACKAGES), "django.db.")
 #: Characters of a long text that are taken from its start, and from its end. These are more than are stored, so that no
 #: secret is cut in two before its redaction.
 EACH_END = 2000

@@ -32,7 +32,6 @@ from a2a_tasks.telemetry import loop_lag
 __all__ = [
     "begin_drain",
     "run_in_background",
-    "count_active_runs",
     "patient",
     "list_active_runs",
     "start",
@@ -109,11 +108,6 @@ def wake() -> None:
     failpoint("worker.rung")
     if _runner is not None:
         _runner.wake()
-
-
-def count_active_runs() -> int:
-    """Return the number of runs that this worker executes."""
-    return 0 if _runner is None else _runner.runs_in_process
 
 
 def patient() -> bool:

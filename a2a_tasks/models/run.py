@@ -45,7 +45,7 @@ class Run(models.Model):
         max_length=256, blank=True, default="", db_default="", db_column="share"
     )
     #: Number of its round: runs start in rounds, one of each quota key per round (`store/backend/fair_queue.py`); 0 = started at
-    #: once; BEHIND = it waits for an earlier run (`store/successors.py`); PARKED = it waits for `due_at`, or for the end of a
+    #: once; BEHIND = it waits for an earlier run (`store/behind.py`); PARKED = it waits for `due_at`, or for the end of a
     #: task (`store/parking.py`).
     round = models.BigIntegerField(default=0, db_default=0)
     status = models.CharField(max_length=16, choices=RunStatus.choices)

@@ -2,7 +2,7 @@
 
     python -m lab.bench.index_cost [--database URL] [--rounds 60]
 
-Two tables like that of tasks have 100,000 rows; one lacks the index of rare values (`a2a_console/search/sparse_index.py`). A thousand tasks arrive in
+Two tables like that of tasks have 100,000 rows; one lacks the index of rare values (`a2a_console/sparse_index.py`). A thousand tasks arrive in
 each, change twice, and a thousand old ones change; each statement's processor time is that of the server process (`/proc`),
 so the server must be on this machine. Differences are taken pair by pair, since the machine's load moves both.
 """

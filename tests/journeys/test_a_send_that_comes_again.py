@@ -29,7 +29,8 @@ async def test_one_task_comes_of_each_key(site: Host) -> None:
         task: dict[str, Any] = answer.json()["task"]
         return task
 
-    limits = httpx.Limits(max_connections=None)
+    # Its pool would close connections of requests that begin, when the machine is busy (findings/).
+    limits = httpx.Limits(max_connections=None, keepalive_expiry=None)
     async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False, limits=limits) as http:
         context = (await send(site.here, "first"))["contextId"]
         sends = [

@@ -15,7 +15,6 @@ from a2a_tasks.protocol.dialects.listing import read_word_listing
 from a2a_tasks.protocol.dialects.reading import (
     any_role,
     message_or_request,
-    push_config,
     read_wrapped_part,
 )
 from a2a_tasks.protocol.dialects.resources import COMMON_ROUTES, PushResources, task_of
@@ -33,7 +32,7 @@ from a2a_tasks.protocol.requests import (
     SubscribeToTaskRequest,
 )
 from a2a_tasks.protocol.rest import Match, Route
-from a2a_tasks.protocol.values import Part, PushConfig, Role, TaskState
+from a2a_tasks.protocol.values import Part, Role, TaskState
 
 __all__ = ["Draft"]
 
@@ -86,10 +85,6 @@ class Draft(PushResources, Kinds):
 
     def message_of(self, fields: Fields) -> Fields | None:
         return message_or_request(fields)
-
-    def read_inline_push(self, configuration: Fields) -> PushConfig | None:
-        found = configuration.object("push_notification_config")
-        return push_config(found, self.code) if found else None
 
     def read_get(self, fields: Fields) -> GetTaskRequest:
         return GetTaskRequest(

@@ -11,8 +11,15 @@ import pytest
 
 from tests import ROOT
 
-PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
-NAMED = re.compile(r"`((?:a2a_\w+|docs|examples|templates|tests)/[\w/.-]+)`")
+PAGES = sorted(
+    [
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("*.md"),
+        ROOT / "lab/README.md",
+        ROOT / "tests/README.md",
+    ]
+)
+NAMED = re.compile(r"`((?:a2a_\w+|deploy|docs|examples|lab|templates|tests)/[\w/.-]+)`")
 #: A function or class, and the file that has it: "`say` (`a2a_x/y.py`)".
 SYMBOL = re.compile(r"`(?:\w+\.)?(\w+)` \(`(a2a_\w+/[\w/]+\.py)`\)")
 TARGET = re.compile(r"`make ([a-z-]+)")
