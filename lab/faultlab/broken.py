@@ -426,9 +426,9 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "accepted-before-it-is-durable",
         "a2a_tasks/store/backend/statements.py",
-        "        cursor.execute(sql, values)\n        return cursor.fetchall()\n",
+        "        cursor.execute(numbered, given)\n        return cursor.fetchall()\n",
         '        cursor.execute("set synchronous_commit to off")\n'
-        "        cursor.execute(sql, values)\n        return cursor.fetchall()\n",
+        "        cursor.execute(numbered, given)\n        return cursor.fetchall()\n",
         ("I1",),
         "database-crash",
     ),
