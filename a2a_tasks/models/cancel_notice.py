@@ -16,5 +16,11 @@ class CancelNotice(models.Model):
     agent = models.CharField(max_length=64)
     at = models.DateTimeField(db_default=Now())
 
+    class Meta:
+        indexes = [
+            models.Index("agent", "id", name="cancel_notice_agent"),  # for `take`
+            models.Index("at", name="cancel_notice_age"),  # for `forget_old`
+        ]
+
     def __str__(self) -> str:
         return f"run {self.run} of {self.agent}"

@@ -15,7 +15,7 @@ from a2a_tasks.store import clock
 from a2a_tasks.store.backend.portable import describe_run
 from a2a_tasks.store.records import ClaimedRun
 
-__all__ = ["note", "take"]
+__all__ = ["forget_old", "note", "take"]
 
 #: Most notices that a process takes at once.
 PORTION = 100
@@ -35,7 +35,6 @@ def note(task: Task) -> None:
     asks = TaskState(task.state) in INTERRUPTED
     if found is None or (works and not asks) or not runs.filter(begun).exists():
         return
-    CancelNotice.objects.filter(at__lt=clock.now() - KEPT).delete()  # of agents that are gone
     CancelNotice.objects.create(run=found[0], agent=task.agent)
 
 
@@ -51,3 +50,10 @@ def take(agents: Collection[str]) -> list[ClaimedRun]:
         CancelNotice.objects.filter(pk__in=runs).delete()
     found = Run.objects.filter(pk__in=runs.values()).select_related("task__context")
     return [describe_run(run, run.task) for run in found]
+
+
+def forget_old(max_count: int) -> int:
+    """Delete notices that no process has taken, of agents that are gone, at most `max_count`; return their number."""
+    old = CancelNotice.objects.filter(at__lt=clock.now() - KEPT).order_by("at")
+    keys = list(old.values_list("pk", flat=True)[:max_count])
+    return CancelNotice.objects.filter(pk__in=keys).delete()[0]

@@ -29,6 +29,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import (
     audit,
     budgets,
+    cancel_notices,
     clock,
     files,
     handed_secrets,
@@ -180,6 +181,7 @@ def purge(limits: RetentionLimits) -> Iterator[Removed]:
         _portions(sweep_lists),
         _portions(budgets.forget_old),
         _portions(workers.forget_old),
+        _portions(cancel_notices.forget_old),
     ]
     if (keys := limits.keys) is not None:
         kinds.append(_portions(lambda max_count: forget_idempotency(keys, max_count)))

@@ -329,8 +329,8 @@ class TestTheLog:
         many(100)
         all_of(LOGS)
         # one of them for files without a task, one for secrets, one for lists without a conversation, two for usage and
-        # budgets
-        with django_assert_max_num_queries(7):
+        # budgets, one for notices of cancels
+        with django_assert_max_num_queries(8):
             assert all_of(LOGS) == Removed()
 
 
@@ -421,8 +421,8 @@ class TestBatches:
         many(5, live=1)
         many(100, days=1, owner="user:bob")
         # one of them for files without a task, one for secrets, one for lists without a conversation, two for usage and
-        # budgets
-        with django_assert_max_num_queries(8):
+        # budgets, one for notices of cancels
+        with django_assert_max_num_queries(9):
             assert all_of(MONTH) == Removed()
 
 
