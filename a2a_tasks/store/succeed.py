@@ -7,10 +7,12 @@ successor is in the same context, starts with the same memory, and names the old
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import msgspec
+from django.db.models import QuerySet
 
 from a2a_tasks.models import Event, Message, Task
 from a2a_tasks.protocol.jsontext import write
@@ -18,10 +20,14 @@ from a2a_tasks.protocol.lifecycle import PREDECESSOR, EventKind
 from a2a_tasks.protocol.values import Raw
 from a2a_tasks.store import hooks
 from a2a_tasks.store.accept import begin
+from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.statements import LARGE, Bytes
 from a2a_tasks.store.records import Accepted, NewTask
 
 __all__ = ["succeed"]
 
+#: Most rows that one statement changes; their bodies have at most LARGE bytes, unless it is a single one.
+SLICE = 1000
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
@@ -54,12 +60,34 @@ def _rename(task: Task, name: str) -> None:
 
     status_message = task.status_message and message(task.status_message.encode()).decode()
     Task.objects.filter(pk=task.pk).update(public_id=name, status_message=status_message)
-    for number, body in Message.objects.filter(task=task).values_list("number", "body"):
-        moved = message(body.encode()).decode()
-        Message.objects.filter(task=task, number=number).update(body=moved)
-    events = Event.objects.filter(task=task, kind=EventKind.STATUS)
-    for number, body in events.values_list("number", "body"):
-        events.filter(number=number).update(body=event(body.encode()).decode())
+    _change(Message.objects.filter(task=task), message)
+    _change(Event.objects.filter(task=task, kind=EventKind.STATUS), event)
+
+
+def _change(rows: QuerySet[Any], change: Callable[[bytes], bytes]) -> None:
+    """Change the bodies of these rows of one task, in statements of a bounded number of rows and bytes."""
+    meta = rows.model._meta  # noqa: SLF001 - Django's documented interface
+    fields = [meta.get_field(name) for name in ("task", "number", "body")]
+    sizes = rows.order_by("number").values_list("number", Bytes("body"))
+    for first, last in _cut(sizes):
+        found = rows.filter(number__range=(first, last)).values_list("task_id", "number", "body")
+        changed = [(*key, change(body.encode()).decode()) for *key, body in found]
+        values = [list(column) for column in zip(*changed, strict=True)]
+        backend().update_rows(meta.db_table, fields, values, keys=2)
+
+
+def _cut(sizes: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last number of each slice of rows; `sizes` has their numbers and bytes, in order."""
+    part: list[int] = []
+    room = LARGE
+    for number, size in sizes:
+        if part and (len(part) == SLICE or size > room):
+            yield part[0], part[-1]
+            part, room = [], LARGE
+        part.append(number)
+        room -= size
+    if part:
+        yield part[0], part[-1]
 
 
 def _within(text: bytes, key: str, change: Callable[[bytes], bytes]) -> bytes:

@@ -137,8 +137,10 @@ class Backend(Protocol):
     def limit_statements(self, seconds: float) -> None:
         """Limit each statement of the open transaction to this time, if the database supports it."""
 
-    def update_rows(self, table: str, columns: Sequence[Any], values: list[list[Any]]) -> None:
-        """Write values, one list for each column, into the rows whose keys are in the first list."""
+    def update_rows(
+        self, table: str, columns: Sequence[Any], values: list[list[Any]], *, keys: int = 1
+    ) -> None:
+        """Write values, one list for each column, into the rows whose keys are in the first `keys` lists."""
 
     def filter_keys(self, statement: str, keys: list[int]) -> list[int]:
         """Return those of the keys that a statement of PostgreSQL selects; other databases return all of them."""

@@ -689,12 +689,15 @@ def limit_statements(seconds: float) -> None:
     """See `interface.Backend`. SQLite has no such limit."""
 
 
-def update_rows(table: str, columns: Sequence[Any], values: list[list[Any]]) -> None:
+def update_rows(
+    table: str, columns: Sequence[Any], values: list[list[Any]], *, keys: int = 1
+) -> None:
     """See `interface.Backend`."""
-    changes = ", ".join(f"{column.column} = %s" for column in columns[1:])
-    rows = [(*row[1:], row[0]) for row in zip(*values, strict=True)]
+    given = [f"{column.column} = %s" for column in columns]
+    changes, same = ", ".join(given[keys:]), " and ".join(given[:keys])
+    rows = [(*row[keys:], *row[:keys]) for row in zip(*values, strict=True)]
     with connection.cursor() as cursor:
-        cursor.executemany(f"update {table} set {changes} where id = %s", rows)  # noqa: S608 - names of ours
+        cursor.executemany(f"update {table} set {changes} where {same}", rows)  # noqa: S608 - names of ours
 
 
 def filter_keys(statement: str, keys: list[int]) -> list[int]:

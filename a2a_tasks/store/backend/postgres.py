@@ -507,15 +507,18 @@ def limit_statements(seconds: float) -> None:
     fetch("select set_config('statement_timeout', %s, true)", [str(round(1000 * seconds))])
 
 
-def update_rows(table: str, columns: Sequence[Any], values: list[list[Any]]) -> None:
+def update_rows(
+    table: str, columns: Sequence[Any], values: list[list[Any]], *, keys: int = 1
+) -> None:
     """See `interface.Backend`."""
     names = [column.column for column in columns]
     arrays = ", ".join(f"%s::{column.rel_db_type(connection)}[]" for column in columns)
-    changes = ", ".join(f"{name} = given.{name}" for name in names[1:])
+    changes = ", ".join(f"{name} = given.{name}" for name in names[keys:])
+    same = " and ".join(f"{table}.{name} = given.{name}" for name in names[:keys])
     given = f"unnest({arrays}) as given({', '.join(names)})"
     with connection.cursor() as cursor:
         cursor.execute(
-            f"update {table} set {changes} from {given} where {table}.id = given.id",  # noqa: S608 - names of ours
+            f"update {table} set {changes} from {given} where {same}",  # noqa: S608 - names of ours
             values,
         )
 
