@@ -34,6 +34,8 @@ from a2a_tasks.models import (
     Context,
     Hold,
     HoldKind,
+    Idempotency,
+    Run,
     SavedView,
     Tally,
     Task,
@@ -119,6 +121,8 @@ def erase(principal: Principal) -> Iterator[Erasure]:
     done = replace(done, left=_count(principal.tasks()))
     if not done.left and not _is_held(principal):
         done = _forget(principal, done)
+        for done in _forget_traces(principal, done):  # noqa: B020 - as above
+            yield done
         for _ in _rename_usage(principal, done.name):
             yield done
         for count in _rename(principal, done.name):
@@ -163,23 +167,20 @@ def _cancel(task: int) -> bool:
 
 @transaction.atomic
 def _forget(principal: Principal, done: Erasure) -> Erasure:
-    """Remove the rest after the tasks: contexts, requests about shared tasks of the tenant, counts, the key."""
-    used = Task.objects.filter(context=OuterRef("pk"))
-    _, gone = principal.contexts().exclude(Exists(used)).delete()
-    contexts = gone.get(Context._meta.label, 0)  # noqa: SLF001 - Django's documented interface
+    """Remove counts and the key, and the name in decisions. Runs wait for the rows of budgets, so their tables come last."""
+    principal.find_lost_files().update(owner="", filename="")
+    keys, _ = principal.keys().delete()
     if principal.tenant is None:
         _take_grants(principal)
         Tally.objects.filter(owner=principal.name).delete()
-        Budget.objects.filter(caller=principal.name).update(caller=done.name)
-        uses = BudgetUse.objects.filter(budget__share=BudgetShare.CALLER, subject=principal.name)
-        uses.update(subject=done.name)
+        _forget_filters(principal.name, done.name)
         Hold.objects.filter(kind=HoldKind.PRINCIPAL, name=principal.name).update(name=done.name)
         Hold.objects.filter(by__in=principal.names).update(by=done.name)
         Hold.objects.filter(released_by__in=principal.names).update(released_by=done.name)
-        _forget_filters(principal.name, done.name)
-    _forget_elsewhere(principal, done.name)
-    keys, _ = principal.keys().delete()
-    return replace(done, keys=keys, removed=done.removed + Removed(contexts=contexts))
+        Budget.objects.filter(caller=principal.name).update(caller=done.name)
+        uses = BudgetUse.objects.filter(budget__share=BudgetShare.CALLER, subject=principal.name)
+        uses.update(subject=done.name)
+    return replace(done, keys=keys)
 
 
 def _forget_filters(old: str, new: str) -> None:
@@ -202,16 +203,28 @@ def _take_grants(principal: Principal) -> None:
         )
 
 
-def _forget_elsewhere(principal: Principal, name: str) -> None:
-    """Remove the principal's traces at shared tasks of its tenant, and at files that still wait for deletion."""
-    principal.repeats().delete()
-    principal.find_lost_files().update(owner="", filename="")
-    for run in principal.runs().iterator():
+def _forget_traces(principal: Principal, done: Erasure) -> Iterator[Erasure]:
+    """Remove contexts without a task, and the principal's traces at shared tasks of its tenant."""
+    used = Task.objects.filter(context=OuterRef("pk"))
+    for keys in walk(principal.contexts()):
+        _, gone = Context.objects.filter(pk__in=keys).exclude(Exists(used)).delete()
+        contexts = gone.get(Context._meta.label, 0)  # noqa: SLF001 - Django's documented interface
+        done = replace(done, removed=done.removed + Removed(contexts=contexts))
+        yield done
+    for keys in walk(principal.repeats()):
+        Idempotency.objects.filter(pk__in=keys).delete()
+        yield done
+    for keys in walk(principal.runs()):
+        _rename_requests(keys, principal.name, done.name)
+        yield done
+
+
+@transaction.atomic
+def _rename_requests(keys: list[int], old: str, new: str) -> None:
+    for run in Run.objects.filter(pk__in=keys).only("request"):
         request = msgspec.json.decode(run.request)
-        if request.get("principal") == principal.name:
-            run.request = write(
-                {**request, "principal": name, "scopes": [], "headers": {}}
-            ).decode()
+        if request.get("principal") == old:
+            run.request = write({**request, "principal": new, "scopes": [], "headers": {}}).decode()
             run.save(update_fields=["request"])
 
 

@@ -11,13 +11,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from a2a_console.audit.reading import rows as audit_rows
-from a2a_console.privacy.principal import Principal
+from a2a_console.privacy.principal import Principal, walk
 from a2a_push.models import Delivery, PushConfig
 from a2a_tasks.audit import Action
 from a2a_tasks.conversation_changes import ValueKind
 from a2a_tasks.models import (
     Artifact,
-    Context,
+    AuditEntry,
     ConversationItem,
     ConversationMemory,
     Event,
@@ -37,13 +37,13 @@ FEW = 8
 def documents(principal: Principal) -> Iterator[tuple[str, Iterator[Document]]]:
     """Yield the documents, kind by kind, read in slices. None contains secrets."""
     yield "contexts", _columns(principal.contexts(), "public_id", "agent", "tenant", "created_at")
-    yield "memory", _memory(principal.contexts())
-    yield "items", _items(principal.contexts())
+    yield "memory", _read_documents(principal.contexts(), _memory)
+    yield "items", _read_documents(principal.contexts(), _items)
     for name, tell in KEPT.items():
-        yield name, _read_documents(principal, tell)
+        yield name, _read_documents(principal.tasks(), tell)
     yield "usage", _columns(principal.usage(), *USAGE)
     yield "keys", _columns(principal.keys(), *KEY)
-    yield "audit", iter(audit_rows(principal.entries()))
+    yield "audit", _read_documents(principal.entries(), _entries)
 
 
 def note_export(principal: Principal, counts: Mapping[str, int]) -> None:
@@ -53,17 +53,18 @@ def note_export(principal: Principal, counts: Mapping[str, int]) -> None:
 
 
 def _read_documents(
-    principal: Principal, tell: Callable[[Collection[int]], Iterable[Document]]
+    rows: QuerySet[Any], tell: Callable[[Collection[int]], Iterable[Document]]
 ) -> Iterator[Document]:
-    for keys in principal.slices():
+    for keys in walk(rows):
         yield from tell(keys)
 
 
 def _columns(rows: QuerySet[Any], *names: str) -> Iterator[Document]:
-    yield from rows.order_by("pk").values(*names).iterator()
+    for keys in walk(rows):
+        yield from rows.model.objects.filter(pk__in=keys).order_by("pk").values(*names)
 
 
-def _memory(contexts: QuerySet[Context]) -> Iterator[Document]:
+def _memory(contexts: Collection[int]) -> Iterator[Document]:
     rows = ConversationMemory.objects.filter(context__in=contexts).order_by("context_id", "key")
     columns = ("context__public_id", "context__agent", "key", "kind", "value", "updated_at")
     for context, agent, key, kind, value, at in rows.values_list(*columns).iterator(FEW):
@@ -81,7 +82,7 @@ def _value(kind: str, value: bytes) -> Document:
             return {"base64": base64.b64encode(value).decode()}
 
 
-def _items(contexts: QuerySet[Context]) -> Iterator[Document]:
+def _items(contexts: Collection[int]) -> Iterator[Document]:
     rows = ConversationItem.objects.filter(list__context__in=contexts)
     rows = rows.order_by("list_id", "number")
     columns = ("list__context__public_id", "list__context__agent", "list__key", "number")
@@ -158,6 +159,10 @@ def _deliveries(tasks: Collection[int]) -> Iterator[Document]:
             "made": row.created_at,
             "settled": row.settled_at,
         }
+
+
+def _entries(keys: Collection[int]) -> Iterator[Document]:
+    yield from audit_rows(AuditEntry.objects.filter(pk__in=keys))
 
 
 def _body(text: str) -> msgspec.Raw | None:

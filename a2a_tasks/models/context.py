@@ -26,6 +26,7 @@ class Context(models.Model):
                 name="context_id_is_unique_per_owner",
             )
         ]
+        indexes = [models.Index("owner", name="context_owner")]  # for export and erasure
 
     def __str__(self) -> str:
         return self.public_id

@@ -33,7 +33,10 @@ class Idempotency(models.Model):
                 name="idempotency_key_is_unique_per_owner",
             )
         ]
-        indexes = [models.Index("created_at", name="idempotency_age")]  # for `forget_idempotency`
+        indexes = [
+            models.Index("created_at", name="idempotency_age"),  # for `forget_idempotency`
+            models.Index("owner", name="idempotency_owner"),  # for erasure
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import threading
 from decimal import Decimal
 from typing import Any
@@ -232,6 +233,39 @@ class TestErase:
         erased()
         assert everywhere("canary7f3a") == []
         assert list(Task.objects.values_list("public_id", flat=True)) == ["others"]
+
+    def test_it_looks_for_nothing_in_large_tables_while_it_holds_rows_of_budgets(self) -> None:
+        """Runs of agents wait for these rows."""
+        world()
+        held("others", scope=OwnerScope("acme", TENANTS, "demo"))
+        said: list[tuple[tuple[str, ...], str]] = []
+
+        def note(execute: Any, sql: str, *rest: Any) -> Any:
+            said.append((tuple(connection.savepoint_ids), sql))
+            return execute(sql, *rest)
+
+        with connection.execute_wrapper(note):
+            erased()
+        (inside,) = {ids for ids, sql in said if sql.startswith('UPDATE "a2a_tasks_budget" ')}
+        beside = [sql for ids, sql in said if ids[: len(inside)] == inside]
+        large = re.compile(r"a2a_tasks_(context|idempotency|run|task|usage|auditentry)\b")
+        assert [sql for sql in beside if large.search(sql) and not sql.startswith("INSERT")] == []
+
+    def test_traces_at_shared_tasks_go_in_slices(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("a2a_console.privacy.principal.SLICE", 2)
+        shared = OwnerScope("acme", TENANTS, "demo")
+        for number in range(5):
+            remembered = remember(IdempotencyKey(MINE, f"key/{number}", "f"))
+            request = json.dumps({"principal": CANARY, "scopes": ["a"], "headers": {}})
+            held(f"others-{number}", scope=shared, companions=(remembered,), request=request)
+            Context.objects.create(public_id=f"empty-{number}", owner=CANARY, tenant="acme")
+        Task.objects.update(created_by="user:bob")
+        (*steps, done) = erase(Principal(CANARY))
+        assert len(steps) >= 9
+        assert done.removed.contexts == 5
+        assert everywhere("canary7f3a") == []
+        requests = [json.loads(text) for text in Run.objects.values_list("request", flat=True)]
+        assert requests == [{"principal": done.name, "scopes": [], "headers": {}}] * 5
 
     def test_a_hold_that_was_released_stays_without_the_name(self) -> None:
         world()
