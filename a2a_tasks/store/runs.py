@@ -24,6 +24,7 @@ from a2a_tasks.store.behind import release
 from a2a_tasks.store.quarantine import count_death
 from a2a_tasks.store.records import CLAIM_BYTES, ClaimedRun, LeaseLost, WantedRuns
 from a2a_tasks.store.segments import HANDED_BACK, EndSegment
+from a2a_tasks.store.steps import of_turns
 from a2a_tasks.telemetry.trace_context import AttemptBefore, note_attempt
 
 __all__ = [
@@ -349,7 +350,8 @@ def _count_others(run: Run, running: Mapping[str, int]) -> int:
 
 def _find_stepped(found: Collection[Run]) -> set[int]:
     """Return the keys of those of these runs whose attempt has kept a step."""
-    turns = Step.objects.filter(task_id__in=[run.task_id for run in found]).order_by()
+    which = of_turns([(run.task_id, run.input_number) for run in found])
+    turns = Step.objects.filter(which).order_by()
     kept = turns.values_list("task_id", "input_number").annotate(Max("created_at"))
     newest = {(task, number): at for task, number, at in kept}
     return {

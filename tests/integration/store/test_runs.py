@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from a2a_tasks import pubsub
 from a2a_tasks.execution.turns import read_run_request
-from a2a_tasks.models import Run, RunStatus, Task, Worker
+from a2a_tasks.models import Run, RunStatus, Step, Task, Worker
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import runs, workers
@@ -305,6 +306,21 @@ class TestRescue:
             expire(held(f"task-{number}").key)
         with django_assert_max_num_queries(10):
             assert runs.reclaim_expired(max_attempts=3) == 20
+
+    def test_a_lost_run_is_judged_by_the_steps_of_its_own_turn_alone(self) -> None:
+        lost = [held(f"task-{number}") for number in range(2)]
+        for run in lost:
+            expire(run.key)
+            Step.objects.bulk_create(
+                Step(task_id=run.task, input_number=n, name="search", result="1", run=run.key)
+                for n in range(1, 21)
+            )
+        with CaptureQueriesContext(connection) as captured:
+            assert runs.reclaim_expired(max_attempts=3) == 2
+        (query,) = (one["sql"] for one in captured if "a2a_tasks_step" in one["sql"])
+        with connection.cursor() as cursor:
+            cursor.execute(query)
+            assert len(cursor.fetchall()) == 2
 
     def test_a_death_is_taken_back_if_the_process_lives(self) -> None:
         run = held().key

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -103,6 +104,29 @@ class TestMany:
         run = held()
         steps.keep(StepResult(run, "pay", "1"))
         assert steps.read_many_results([(run.task, 1), (run.task, 2)]) == [{"pay": "1"}, {}]
+
+
+@pytest.mark.django_db
+def test_the_steps_of_earlier_turns_are_not_even_read() -> None:
+    """Else each turn of a conversation would cost as much as all turns before it."""
+
+    def peak(turns: int) -> int:
+        run = held(f"task-{turns}")
+        of_turns = [
+            Step(task_id=run.task, input_number=n, name="search", result="x" * 100_000, run=run.key)
+            for n in range(1, turns + 1)
+        ]
+        Step.objects.bulk_create(of_turns)
+        steps.read_results(run.task, turns)  # what is loaded once is no part of it
+        tracemalloc.start()
+        try:
+            assert len(steps.read_results(run.task, turns)) == 1
+            assert steps.read_results(run.task, turns + 1) == {}
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(50) < 2 * peak(1)
 
 
 @pytest.mark.django_db
