@@ -39,18 +39,27 @@ class PageSlots:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request when there is a slot; 503 if too many wait for one."""
-        slot = self._slots.setdefault(
-            asyncio.get_running_loop(), asyncio.Semaphore(max(1, conf.MAX_PAGES))
-        )
-        if slot.locked() and self._waiting >= MAX_WAITING:
-            await respond(send, 503, BUSY, HEADERS)
+        if await self.refuses(send):
             return
+        slot = self._slot()
         self._waiting += 1
         try:
             await slot.acquire()
         finally:
             self._waiting -= 1
         await self._serve(slot, scope, receive, send)
+
+    async def refuses(self, send: Send) -> bool:
+        """Answer 503 if too many requests wait for a slot; return whether it did."""
+        full = self._slot().locked() and self._waiting >= MAX_WAITING
+        if full:
+            await respond(send, 503, BUSY, HEADERS)
+        return full
+
+    def _slot(self) -> asyncio.Semaphore:
+        return self._slots.setdefault(
+            asyncio.get_running_loop(), asyncio.Semaphore(max(1, conf.MAX_PAGES))
+        )
 
     async def _serve(
         self, slot: asyncio.Semaphore, scope: Scope, receive: Receive, send: Send

@@ -17,9 +17,19 @@ from a2a_project.operations import TABLE
 from a2a_project.page_slots import PageSlots
 from a2a_project.trusted_proxies import behind_proxies
 from a2a_tasks.bindings.application import Application
-from a2a_tasks.bindings.http import ClientGone, Receive, Request, Scope, Send, give_again, respond
+from a2a_tasks.bindings.errors import headers_of
+from a2a_tasks.bindings.http import (
+    ClientGone,
+    Receive,
+    Request,
+    Scope,
+    Send,
+    give_again,
+    page_body_quota,
+    respond,
+)
 from a2a_tasks.conf import conf, is_ours, own_path, project
-from a2a_tasks.protocol.errors import TooLarge
+from a2a_tasks.protocol.errors import Overloaded, TooLarge
 
 __all__ = ["Routes", "make_application"]
 
@@ -74,10 +84,12 @@ class Routes:
 
         Django would spool a body of any length before its own check, so one that is too large is refused here.
         """
+        if await self.page_slots.refuses(send):
+            return
         try:
-            body = await Request(scope, receive).body()
-        except TooLarge as fault:
-            await respond(send, fault.http_status, b"", PLAIN)
+            body = await Request(scope, receive).body(page_body_quota())
+        except (TooLarge, Overloaded) as fault:
+            await respond(send, fault.http_status, b"", [*PLAIN, *headers_of(fault)])
             return
         except ClientGone:
             return

@@ -12,9 +12,10 @@ from django.http.request import split_domain_port, validate_host
 
 from a2a_tasks.access.credentials import PEER, Credentials
 from a2a_tasks.agents.security import allows_anonymous
+from a2a_tasks.bindings.byte_quota import ByteQuota
 from a2a_tasks.conf import base_url, conf, of_settings
 from a2a_tasks.failpoints import ON, failpoint
-from a2a_tasks.protocol.errors import InvalidRequest, TooLarge
+from a2a_tasks.protocol.errors import InvalidRequest, Overloaded, TooLarge
 
 __all__ = [
     "JSON",
@@ -26,9 +27,11 @@ __all__ = [
     "Request",
     "Scope",
     "Send",
+    "body_quota",
     "list_hosts",
     "is_served",
     "may_come_by",
+    "page_body_quota",
     "respond",
     "without_body",
 ]
@@ -46,6 +49,11 @@ NOSNIFF = (b"x-content-type-options", b"nosniff")
 #: The type that a body without a Content-Type may be taken for (RFC 9110 §8.3).
 UNNAMED = "application/octet-stream"
 LOCAL = (".localhost", "127.0.0.1", "[::1]")
+#: Bytes of bodies that a process is receiving, in bodies of the largest size, and those of them for its pages.
+BODIES, BODIES_OF_PAGES = 64, 16
+#: The first bytes of a body do not count: short messages are read whatever slow clients hold. The number of connections
+#: limits them.
+UNCOUNTED = 64 * 1024
 #: Maximum number of digits in a valid Content-Length.
 MAX_NUMBER_LENGTH = 19
 
@@ -135,23 +143,45 @@ class Request:
             f"{self.scope.get('scheme', 'http')}://{host}{self.scope.get('root_path', '')}"
         )
 
-    async def body(self) -> bytes:
-        """Return the whole body. Raises TooLarge as soon as the limit is passed, and ClientGone."""
-        limit = int(conf.MAX_BODY_BYTES)
-        if (announced := self.headers.get("content-length")) and _exceeds(announced, limit):
+    async def body(self, quota: ByteQuota | None = None) -> bytes:
+        """Return the whole body, whose bytes count in a quota (that of the process) until it has arrived.
+
+        Raises TooLarge as soon as the limit is passed, Overloaded if others have the bytes, and ClientGone.
+        """
+        quota, limit = quota or body_quota(), int(conf.MAX_BODY_BYTES)
+        body, counted = bytearray(), 0
+        if _exceeds(self.header("content-length"), limit):
             raise TooLarge(f"The body is larger than {limit} bytes")
-        chunks: list[bytes] = []
-        size = 0
-        while True:
-            message = await self.receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            chunks.append(message.get("body", b""))
-            size += len(chunks[-1])
-            if size > limit:
-                raise TooLarge(f"The body is larger than {limit} bytes")
-            if not message.get("more_body"):
-                return b"".join(chunks)
+        try:
+            while True:
+                message = await self.receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGone
+                body += message.get("body", b"")
+                if len(body) > limit:
+                    raise TooLarge(f"The body is larger than {limit} bytes")
+                if not message.get("more_body"):
+                    return bytes(body)
+                size = max(0, len(body) - UNCOUNTED) - counted
+                if size and not quota.take(size, counted):
+                    raise Overloaded("Too many large bodies are being received", retry_after="1")
+                counted += size
+        finally:
+            quota.give_back(counted)
+
+
+@of_settings
+@functools.cache
+def body_quota() -> ByteQuota:
+    """Return the quota of this process for bodies that are being received."""
+    return ByteQuota(BODIES * int(conf.MAX_BODY_BYTES))
+
+
+@of_settings
+@functools.cache
+def page_body_quota() -> ByteQuota:
+    """Return the part of it for pages, whose callers are not known before their bodies are."""
+    return ByteQuota(BODIES_OF_PAGES * int(conf.MAX_BODY_BYTES), body_quota())
 
 
 @of_settings

@@ -104,6 +104,11 @@ class Exchange:
         finally:
             self._from_app.put_nowait(_END)
 
+    @property
+    def answered(self) -> bool:
+        """Has the application said anything, or ended?"""
+        return not self._from_app.empty()
+
     def upload(self, body: bytes, *, more: bool = False) -> None:
         """Give the application (a piece of) the body."""
         self._to_app.put_nowait({"type": "http.request", "body": body, "more_body": more})
