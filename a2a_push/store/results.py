@@ -5,7 +5,6 @@ A result is not written if its token no longer holds the webhook, or if its deli
 
 from __future__ import annotations
 
-import datetime
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -180,7 +179,7 @@ def _record_result(receiver: Receiver, attempt: SettledAttempt) -> None:
     else:
         receiver.failed, receiver.last_failure_at = receiver.failed + 1, now
     if isinstance(result.verdict, Retry) and result.verdict.pause_until is not None:
-        until = _moment(result.verdict.pause_until)
+        until = clock.moment(result.verdict.pause_until)
         receiver.paused_until = max(until, receiver.paused_until or until)
     if state.phase is Phase.DISABLED and receiver.disabled_at is None:
         receiver.disabled_at, receiver.disabled_reason = now, state.reason
@@ -196,14 +195,14 @@ def _settle(item: _Item) -> None:
     """Store the result of one attempt in the delivery and the webhook."""
     delivery, verdict = item.delivery, item.attempt.result.verdict
     if isinstance(verdict, Uncounted):
-        delivery.next_at, delivery.reason = _moment(verdict.at), item.attempt.result.detail
+        delivery.next_at, delivery.reason = clock.moment(verdict.at), item.attempt.result.detail
         return
     delivery.attempts += 1
     delivery.trigger = Trigger.SCHEDULE
     delivery.receiver_id = item.config.receiver_id
     delivery.next_at, delivery.reason = None, "" if verdict is None else item.attempt.result.detail
     if isinstance(verdict, Retry):
-        delivery.next_at = _moment(verdict.at)
+        delivery.next_at = clock.moment(verdict.at)
         return
     if verdict is not None:
         delivery.reason = f"{verdict.reason}; last: {delivery.reason}"
@@ -251,7 +250,3 @@ def _find_next(items: Sequence[_Item]) -> dict[int, ClaimedWebhook]:
     return {
         claimed.config: claimed for claimed in claims.hold(configs, worker, seconds, room).claimed
     }
-
-
-def _moment(seconds: float) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
