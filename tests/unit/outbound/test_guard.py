@@ -6,7 +6,8 @@ import asyncio
 import ipaddress
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -406,6 +407,106 @@ class TestTheSystemsResolver:
         await asyncio.sleep(0)
         assert [await kind_of(resolver, "waits"), await first] == [FaultKind.HOST, FaultKind.DNS]
         free.set()
+
+
+class Names250:
+    """The system's resolver, for 250 names whose servers hang and for others that answer at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[str] = []
+        self.hang, self.free = True, threading.Event()
+        #: Good names whose servers do not answer either.
+        self.lost: set[str] = set()
+        self.bad = [f"bad{number}" for number in range(250)]
+        monkeypatch.setattr(socket, "getaddrinfo", self._look_up)
+
+    def _look_up(self, name: str, *_: Any, **__: Any) -> list[Any]:
+        self.asked.append(name)
+        if name.startswith("bad") and self.hang:
+            self.free.wait(60)
+        if name.startswith("bad") or name in self.lost:
+            raise socket.gaierror(socket.EAI_AGAIN, "as the test has it")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 0))]
+
+    @asynccontextmanager
+    async def waited_for(self, resolver: SystemResolver) -> AsyncIterator[None]:
+        """Callers wait for all bad names; they leave at the end of the block."""
+        waiting = [asyncio.ensure_future(resolver(name)) for name in self.bad]
+        await asyncio.sleep(0)
+        try:
+            yield
+        finally:
+            for one in waiting:
+                one.cancel()
+            await asyncio.wait(waiting)
+
+
+class TestNamesThatHang:
+    @pytest.fixture
+    def names(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Names250]:
+        """Names whose servers hang until the end of the test."""
+        names = Names250(monkeypatch)
+        yield names
+        names.free.set()
+
+    async def test_hold_up_none_that_answered_before(self, names: Names250) -> None:
+        resolver = SystemResolver()
+        await resolver("good")
+        async with names.waited_for(resolver):
+            assert await resolver("good") == ["8.8.8.8"]
+
+    async def test_hold_up_no_new_one_once_they_are_known(self, names: Names250) -> None:
+        resolver = SystemResolver()
+        names.hang = False
+        for name in names.bad:
+            await kind_of(resolver, name)
+        names.hang = True
+        async with names.waited_for(resolver):
+            assert await resolver("new") == ["8.8.8.8"]
+
+    async def test_are_not_looked_up_for_callers_that_have_left(self, names: Names250) -> None:
+        resolver = SystemResolver(seconds=60)
+        async with names.waited_for(resolver):
+            pass
+        names.free.set()
+        await resolver("new")
+        assert len(names.asked) < 30
+
+    async def test_are_looked_up_as_long_as_one_caller_stays(self, names: Names250) -> None:
+        resolver = SystemResolver(seconds=60, threads=1)
+        async with names.waited_for(resolver):
+            stays = asyncio.ensure_future(resolver("new"))
+            leaves = asyncio.ensure_future(resolver("new"))
+            await asyncio.sleep(0)
+            leaves.cancel()
+            await asyncio.wait([leaves])
+        names.free.set()
+        assert await stays == ["8.8.8.8"]
+        assert names.asked.count("new") == 1
+
+    async def test_are_at_fault_without_a_thread_too_once_they_are_known(
+        self, names: Names250
+    ) -> None:
+        """Otherwise they excuse each other, and nobody counts their attempts."""
+        resolver = SystemResolver(seconds=0.05, threads=1)
+        names.hang = False
+        for name in names.bad[:2]:
+            await kind_of(resolver, name)
+        await resolver("good")
+        names.hang = True
+        hangs = [kind_of(resolver, name) for name in names.bad[:2]]
+        assert await asyncio.gather(*hangs) == [FaultKind.DNS] * 2
+        assert names.asked == [*names.bad[:2], "good", names.bad[0]]
+
+    async def test_hold_up_none_whose_answer_was_lost_once(self, names: Names250) -> None:
+        resolver = SystemResolver()
+        await resolver("good")
+        names.hang, names.lost = False, {"good"}
+        for name in [*names.bad, "good"]:
+            await kind_of(resolver, name)
+        names.hang, names.lost = True, set()
+        async with names.waited_for(resolver):
+            assert await resolver("good") == ["8.8.8.8"]
 
 
 async def kind_of(resolver: SystemResolver, name: str) -> FaultKind:
