@@ -51,6 +51,7 @@ class TurnText:
         """Yield the text in pieces; an empty one after so many seconds without an event."""
         if self._stream.follower.done:
             yield self._tell_task()
+        self._stream.take_first()  # nothing keeps it from here on
         async for events in self._stream.batches(idle_seconds):
             if events is None:
                 yield self._tell_task()
@@ -76,7 +77,7 @@ class TurnText:
 
     def _tell_task(self) -> str:
         """Return the text of the whole task, where the events of the turn are not there any more."""
-        task = self._stream.first
+        task = self._stream.take_first()
         if not isinstance(task, Task):
             return ""
         if self._stream.link is not None:

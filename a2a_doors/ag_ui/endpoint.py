@@ -81,6 +81,7 @@ async def _run(
     tools = (TOOL_EVENTS.uri,) if visit.agent.reports_tools else ()
     stream = await open_run(visit, run, extensions=tools)
     events = RunEvents(run, visit.agent.slug, stream)
+    del run  # its messages may be large, and the stream may last for hours
 
     async def answer() -> None:
         await begin_stream(send, shared)

@@ -75,6 +75,7 @@ class RunEvents(RunShapes):
         """Yield the further events; none after so many seconds of silence."""
         if self._stream.follower.done:
             yield self._tell_task()
+        self._stream.take_first()  # nothing keeps it from here on
         async for events in self._stream.batches(idle_seconds):
             if events is None:
                 yield self._tell_task()
@@ -90,7 +91,7 @@ class RunEvents(RunShapes):
 
     def _tell_task(self) -> list[Event]:
         """Return the whole task, where the events of its turn are not there any more."""
-        task = self._stream.first
+        task = self._stream.take_first()
         if not isinstance(task, Task):
             return []
         task = in_answer(task, self._stream.link) if self._stream.link else task

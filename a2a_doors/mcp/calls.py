@@ -191,6 +191,7 @@ class _ToolCall:
 
     async def _follow(self, stream: EventStream) -> dict[str, Any]:
         """Wait for the end of the turn, and show the task as it is then."""
+        stream.take_first()  # nothing keeps it from here on
         self._task = stream.subject.id
         feed = stream.follower.feed
         gone = self._began

@@ -32,8 +32,9 @@ async def serve(request: Request, send: Send, table: OperationTable) -> None:
             server = _server or await asyncio.to_thread(_load_server)
             await server.note(asked, call)
             manager = await server.start()
-            scope = {**request.scope, REQUEST: asked}
-            await manager.handle_request(scope, give_again(body, request.receive), send)
+            scope, receive = {**request.scope, REQUEST: asked}, give_again(body, request.receive)
+            del body, call  # they may be large, and the answer may take minutes
+            await manager.handle_request(scope, receive, send)
         except ClientGone as gone:
             observed.note_fault(gone)
         except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer

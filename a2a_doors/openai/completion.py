@@ -35,6 +35,7 @@ async def complete(visit: Visit, chat: Chat, send: Send) -> None:
         await conversation.settle_unfit(unfit, text)
         await say(send, chat, text, (unfit.task.task_id, unfit.task.context_id))
         return
+    chat.messages.clear()  # they may be large, and the answer may take hours
     completion = _Completion(visit, chat, conversation, stream, send)
     answer = completion.stream() if chat.stream else completion.answer()
     await serve_until_gone(visit, stream, answer, completion.say_drained)

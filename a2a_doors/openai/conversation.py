@@ -18,7 +18,7 @@ from a2a_doors.texts import read_object
 from a2a_doors.visit import Visit
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.chats import FoundChat, PlaceTaken, find_chats, move_chat
-from a2a_tasks.protocol.chats import ChatPlace, ChatState, digest
+from a2a_tasks.protocol.chats import ChatPlace, ChatState, HistoryDigest, digest
 from a2a_tasks.protocol.errors import A2AError, InvalidParams, TaskEnded, TaskNotFound
 from a2a_tasks.protocol.forms import find_form
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
@@ -62,19 +62,19 @@ class Continuation:
         names = f"A2A-Context-Id,{conf.OPENAI_CONTEXT_HEADERS}".lower().split(",")
         given = ((name.strip(), header(name.strip())) for name in names)
         room = next((f"{name}: {value}" for name, value in given if value), "")
-        self._whose = [visit.caller.tenant, visit.caller.principal, visit.agent.slug, room]
-        self._history = [one.entry for one in chat.history]
+        whose = [visit.caller.tenant, visit.caller.principal, visit.agent.slug, room]
+        history = [one.entry for one in chat.history]
+        # The history may be large, and the answer may take hours: then only its digests are there.
+        self._digests = {state: HistoryDigest(whose, history, state) for state in ChatState}
+        self._before = digest(whose, history[:-1], ChatState.ANSWERED) if history[1:] else ""
         #: The digest at which the conversation is now.
         self._at = self._digest(ChatState.ASKED)
         #: "0" with the first try of a client that counts; empty with one that does not.
         self._tries = header("x-stainless-retry-count")
 
-    def _digest(
-        self, outcome: ChatState, *, answer: str | None = None, before: bool = False
-    ) -> str:
-        history = self._history[:-1] if before else self._history
+    def _digest(self, outcome: ChatState, answer: str | None = None) -> str:
         more = [] if answer is None else [["assistant", answer]]
-        return digest(self._whose, [*history, *more], outcome)
+        return self._digests[outcome].then(*more)
 
     async def open(self, *, streams: bool) -> EventStream:
         """Send the message, or join the answer to it if it is a repetition; return the stream of its turn.
@@ -82,8 +82,7 @@ class Continuation:
         Raises UnfitReply, and the errors of the operation.
         """
         call = self._visit.call("SendMessage")
-        asked, failed = self._at, self._digest(ChatState.FAILED)
-        before = self._digest(ChatState.ANSWERED, before=True) if self._history[1:] else ""
+        asked, failed, before = self._at, self._digest(ChatState.FAILED), self._before
         found = await find_chats(call, [name for name in (asked, failed, before) if name])
         repeated = next((one for one in found if one.digest != before and self._repeats(one)), None)
         if repeated:
@@ -169,7 +168,7 @@ class Continuation:
 
     async def settle(self, task_id: str, outcome: ChatState, answer: str | None = None) -> None:
         """Note what has become of the message, and the answer that was sent."""
-        digest = self._digest(outcome, answer=answer)
+        digest = self._digest(outcome, answer)
         before, self._at = self._at, digest
         if digest == before:
             return
@@ -180,5 +179,5 @@ class Continuation:
     async def settle_unfit(self, unfit: UnfitReply, answer: str) -> None:
         """Note the answer to a message that did not fit: the question stands."""
         await move_chat(
-            unfit.task.task_id, unfit.task.digest, self._digest(ChatState.ANSWERED, answer=answer)
+            unfit.task.task_id, unfit.task.digest, self._digest(ChatState.ANSWERED, answer)
         )

@@ -47,8 +47,9 @@ class Exchange:
 
     def __init__(self, table: OperationTable, rpc: Rpc, call: GrpcCall) -> None:
         self.table, self.rpc, self.call = table, rpc, call
-        #: The message of the client, until it is parsed.
+        #: The message of the client, until it is parsed, and then until it is decoded: a stream may last for hours.
         self.body = b""
+        self._message: Any = None
         self.request = call_request(call)
         self.agent: Agent | None = None
         #: Trailing metadata for the end of the call, successful or not.
@@ -94,13 +95,19 @@ class Exchange:
 
     async def _execute(self) -> tuple[Any, RequestContext]:
         """Execute the operation and return its result."""
-        decoded, visit = await self._enter()
-        return await self.table[self._operation(visit.agent)](decoded, visit.call), visit
+        visit = await self._enter()
+        return await self.table[self._operation(visit.agent)](
+            self._decode(visit), visit.call
+        ), visit
 
-    async def _enter(self) -> tuple[Request, RequestContext]:
+    def _decode(self, visit: RequestContext) -> Request:
+        message, self._message = self._message, None
+        return visit.dialect.decode(self.rpc.operation, self.rpc.read(message))
+
+    async def _enter(self) -> RequestContext:
         """Do everything that precedes the operation; the caller is identified first."""
-        message = self.rpc.parse(self.body)
-        self.body = b""  # a stream may last for hours
+        message = self._message = self.rpc.parse(self.body)
+        self.body = b""
         agent = self.agent = await self._agent(message)
         visit = RequestContext(self.request, agent, MOUNTS[self.dialect], self.table, self.observed)
         caller = await visit.identify()
@@ -109,7 +116,7 @@ class Exchange:
         if message is None:
             raise ParseError("The message cannot be read")
         visit.enter(dialect, caller, Binding.GRPC, self._operation(agent))
-        return dialect.decode(self.rpc.operation, self.rpc.read(message)), visit
+        return visit
 
     async def _agent(self, message: Any) -> Agent:
         """Return the agent named by the metadata, or by the first segment of the tenant, or else the default one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from a2a_tasks.bindings.door import RequestContext, load_dialect, present
 from a2a_tasks.bindings.errors import headers_of, to_a2a_error
@@ -112,7 +112,8 @@ class _JsonRpcExchange:
         self.visit = visit
         self.id = jsonrpc.NULL
         self.method = ""
-        self.params: object = None
+        #: Until they are decoded: they may be large, and the answer may take hours.
+        self.params: Any = None
         #: None until it is detected.
         self.dialect: Dialect | None = None
 
@@ -123,7 +124,7 @@ class _JsonRpcExchange:
             error_dialect(self.visit.mount, self.method, self.params)
         )
 
-    async def read(self) -> jsonrpc.JsonRpcCall:
+    async def read(self) -> None:
         """Read the call, whose id and method are used in every answer from here on.
 
         Raises ParseError, InvalidRequest, InvalidParams, TooLarge.
@@ -135,7 +136,6 @@ class _JsonRpcExchange:
             self.id = bad.id
             raise bad.cause from None
         self.id, self.method, self.params = call.id, call.method, call.params
-        return call
 
     async def refuse(self, fault: A2AError) -> NoReturn:
         """Refuse a request by its headers; its body is read only for the id."""
@@ -143,8 +143,8 @@ class _JsonRpcExchange:
             await self.read()
         raise fault
 
-    async def enter(self) -> jsonrpc.JsonRpcCall:
-        """Do everything that precedes the decoding of the operation."""
+    async def enter(self) -> str:
+        """Do everything that precedes the decoding of the operation; return its name."""
         visit = self.visit
         if visit.request.method != "POST":
             raise MethodNotAllowed(allow="POST")
@@ -155,12 +155,17 @@ class _JsonRpcExchange:
                 raise WrongContentType("Send application/json", mediaType=called)
         except A2AError as fault:
             await self.refuse(fault)
-        call = await self.read()
-        params = call.params if isinstance(call.params, Mapping) else {}
-        detection = DetectionInput(method=call.method, params=params, version=version)
+        await self.read()
+        params = self.params if isinstance(self.params, Mapping) else {}
+        detection = DetectionInput(method=self.method, params=params, version=version)
         dialect = self.dialect = await visit.detect(by_call, detection, caller)
-        visit.enter(dialect, caller, Binding.JSONRPC, dialect.methods.get(call.method))
-        return call
+        visit.enter(dialect, caller, Binding.JSONRPC, dialect.methods.get(self.method))
+        return dialect.methods[self.method]
+
+    def decode(self, name: str) -> Any:
+        """Return the request of the operation, once."""
+        params, self.params = self.params, None
+        return self.visit.dialect.decode(name, params)
 
     def streams_refusals(self) -> bool:
         """Return whether the client expects an event stream, even for an error."""
@@ -169,22 +174,21 @@ class _JsonRpcExchange:
 
     async def answer(self, send: Send, plain: LongAnswer) -> None:
         """Execute the operation and send its result."""
-        call = await self.enter()
+        name = await self.enter()
         visit, dialect = self.visit, self.visit.dialect
-        name = dialect.methods[call.method]
         if not BY_NAME[name].streams:
             async with plain.signs_of_life(visit.headers):
-                result = await visit.table[name](dialect.decode(name, call.params), visit.call)
+                result = await visit.table[name](self.decode(name), visit.call)
                 shown = dialect.answer(name, present(result, dialect, visit.call))
-                body = jsonrpc.result(call.id, shown)
+                body = jsonrpc.result(self.id, shown)
             await plain.respond(200, body, visit.headers)
             return
-        result = await visit.table[name](dialect.decode(name, call.params), visit.call)
+        result = await visit.table[name](self.decode(name), visit.call)
         visit.observed.streams(result)
         envelope = Envelope(
-            jsonrpc.begin_result(call.id),
+            jsonrpc.begin_result(self.id),
             b"}",
-            lambda fault: jsonrpc.error(call.id, dialect.error(fault)),
+            lambda fault: jsonrpc.error(self.id, dialect.error(fault)),
         )
         await send_stream(
             visit.request,

@@ -106,13 +106,11 @@ class _RestExchange:
     async def _execute(
         self, caller: Caller, dialect: Dialect, segments: Sequence[str], send: Send
     ) -> None:
-        method = self.request.method
-        match = rest.match(dialect.routes, method, segments, tenants=dialect.has_tenants)
+        match = rest.match(
+            dialect.routes, self.request.method, segments, tenants=dialect.has_tenants
+        )
         call = self.visit.enter(dialect, caller, Binding.REST, match.operation)
-        query = rest.query_params(self.request.query)
-        reads = method in {"GET", "DELETE"}
-        decoded = dialect.decode_route(match, query if reads else await self.read_body(), query)
-        result = await self.visit.table[match.operation](decoded, call)
+        result = await self.visit.table[match.operation](await self._decode(dialect, match), call)
         if BY_NAME[match.operation].streams:
             self.visit.observed.streams(result)
             bare = Envelope(b"", b"", lambda fault: dialect.refusal(fault).body)
@@ -129,6 +127,15 @@ class _RestExchange:
         body = b"{}" if result is None else dialect.answer(match.operation, shown)
         headers = [*self.visit.headers, (b"content-type", self.media_type)]
         await respond(send, 200, body, headers)
+
+    async def _decode(self, dialect: Dialect, match: rest.Match) -> Any:
+        """Return the request of the operation. The body is then forgotten: it may be large, and the answer take hours."""
+        query = rest.query_params(self.request.query)
+        if self.request.method in {"GET", "DELETE"}:
+            return dialect.decode_route(match, query, query)
+        body = await self.read_body()
+        self._said = None
+        return dialect.decode_route(match, body, query)
 
     def refusal(self, fault: A2AError) -> DialectRefusal:
         """Return the answer to an error."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import math
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -15,14 +16,14 @@ from a2a_tasks.execution import dispatch
 from a2a_tasks.operations.accept_message import MAX_ATTEMPTS, accept, check, makes_task
 from a2a_tasks.operations.backpressure import limit_waiting
 from a2a_tasks.operations.call_context import CallContext
-from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.errors import Overloaded, TaskNotFound
 from a2a_tasks.protocol.idempotency import fingerprint, name_of_key, name_of_message
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent, fold
 from a2a_tasks.protocol.requests import SendMessageRequest
-from a2a_tasks.protocol.values import Raw, Task, TaskState
+from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, replace
 from a2a_tasks.store import event_log
 from a2a_tasks.store.db import retry_until_answered, run_in_thread
-from a2a_tasks.store.idempotency import IdempotencyKey, KeyTaken, PreviousSend, recall
+from a2a_tasks.store.idempotency import IdempotencyKey, KeyTaken, PreviousSend, find_at, recall
 from a2a_tasks.store.records import Accepted
 from a2a_tasks.store.tasks import reveal
 from a2a_tasks.streaming.stream import EventReader, EventsRemoved
@@ -37,11 +38,32 @@ READ_SPEED = 16 * 1024 * 1024
 #: Seconds for which the answer to an accepted message waits for a database that is away: a client that gets 503 may send
 #: the message once more.
 AWAY_SECONDS = 30.0
+#: Bytes above which a task is not kept while its client waits.
+LARGE = 64 * 1024
 #: Bytes of the events that the answers of all waiting clients will have, as far as they were heard.
 _heard = [0]
 _turnstiles: weakref.WeakValueDictionary[tuple[int, IdempotencyKey], asyncio.Lock] = (
     weakref.WeakValueDictionary()
 )
+
+
+class TurnEnd:
+    """The end of a message's turn: the event with which the task ends, or its own run asks for input.
+
+    A reader keeps it as long as the answer goes on, so it has nothing of the message.
+    """
+
+    __slots__ = ("_pauses", "_run", "is_task")
+
+    def __init__(self, run: int, pauses: frozenset[TaskState], *, is_task: bool) -> None:
+        self._run, self._pauses = run, pauses
+        #: True once it is certain that the client gets a task.
+        self.is_task = is_task
+
+    def __call__(self, event: LogEvent) -> bool:
+        if event.state in TERMINAL or (event.kind is EventKind.MESSAGE and not self.is_task):
+            return True
+        return event.state in self._pauses and event.run == self._run
 
 
 class AcceptedSend:
@@ -59,11 +81,11 @@ class AcceptedSend:
         #: Set if the message had been accepted before: its answer is read from its beginning.
         self.recalled = recalled
         self.follower: EventReader
-        #: True once it is certain that the client gets a task.
-        self._is_task = self._decided = is_task
-        self._pauses = pauses
-        #: The task onto which new events are folded, and the number of the last event it includes.
-        self._view, self._since = accepted.view, accepted.number
+        self.ends = TurnEnd(accepted.run, pauses, is_task=is_task)
+        self._decided = is_task
+        #: The task onto which new events are folded, and the number of the last event it includes; None = it was large.
+        self._view: Task | None = accepted.view
+        self._since = accepted.number
         #: The last events read; beyond a slice of the log, earlier ones are dropped and read again for the answer.
         self.events: list[LogEvent] = []
 
@@ -77,6 +99,11 @@ class AcceptedSend:
         Raises TaskNotFound.
         """
         last, events = self.follower.number, self.events
+        if self._view is None:
+            found: Task | None = await insist(run_in_thread, find_at, self.accepted.task, last)
+            if found is None:
+                raise TaskNotFound
+            return found
         if not events or events[0].number != self._since + 1:
             events = []
         while (number := events[-1].number if events else self._since) < last:
@@ -98,16 +125,10 @@ class AcceptedSend:
         self._decided = True
         if self.events and self.events[0].kind is EventKind.MESSAGE:
             return Raw(self.events[0].body.encode())
-        self._is_task = True
+        self.ends.is_task = True
         if not self.events:
             await insist(run_in_thread, reveal, self.accepted.task)
         return self.accepted.view
-
-    def ends(self, event: LogEvent) -> bool:
-        """Return whether this event ends the message's turn: the task ended, or its own run asks for input."""
-        if event.state in TERMINAL or (event.kind is EventKind.MESSAGE and not self._is_task):
-            return True
-        return event.state in self._pauses and event.run == self.accepted.run
 
     async def current(self) -> Task:
         """Return the task as it is now; after the message's turn, as it was at the turn's end."""
@@ -128,10 +149,18 @@ class AcceptedSend:
         """Return the task once it has ended or waits for the client, or its present state after the maximum wait."""
         with count_answer() as count:
             if not self.follower.done:
+                self._forget_large()
                 async with at_most(float(conf.MAX_BLOCK_SECONDS)):
                     while not self.follower.done:
                         count(await self._hear())
             return await self.task()
+
+    def _forget_large(self) -> None:
+        """Forget a large task, which is read again for the answer: thousands of clients may wait for minutes."""
+        view = self.accepted.view
+        if sum(map(len, [*(view.history or ()), *(view.artifacts or ())])) > LARGE:
+            bare = replace(view, history=UNSET, artifacts=UNSET)
+            self.accepted, self._view = dataclasses.replace(self.accepted, view=bare), None
 
     def _keep(self, events: list[LogEvent]) -> list[LogEvent]:
         if self.events and sum(event.size for event in self.events) > event_log.SLICE_BYTES:

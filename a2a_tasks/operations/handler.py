@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -44,7 +45,9 @@ class OperationHandler:
             if self.operation.streams:
                 answer = await stream_limit.open(self.run, request, call)
             else:
-                answer = await self.run(request, call)
+                work = self.run(request, call)
+                request = _forget_parts(request)
+                answer = await work
         if tracing.is_on():
             _note_task(request, answer)
         if not self.has_files:
@@ -60,6 +63,14 @@ class OperationHandler:
         if length is not None:
             answer = _trim_history(answer, length)
         return in_answer(answer, call.link)
+
+
+def _forget_parts(request: Any) -> Any:
+    """Return a request without the parts of its message: they may be large, and the answer may take minutes."""
+    if not isinstance(request, SendMessageRequest):
+        return request
+    message = replace(request.message, parts=())
+    return dataclasses.replace(request, message=message)
 
 
 def _trim_history(answer: Any, length: int) -> Any:

@@ -14,12 +14,14 @@ __all__ = ["send_message"]
 
 async def send_message(request: SendMessageRequest, call: CallContext) -> Task | Raw:
     """Accept a message. Returns the Task, or the direct Message as JSON."""
+    at_once = request.return_immediately
     conversation = await converse(request, call, pauses=INTERRUPTED)
+    del request  # it may be large, and the wait long
     try:
-        first = await conversation.first(conf.FIRST_WORD_SECONDS)
-        if isinstance(first, Raw):
+        if isinstance(first := await conversation.first(conf.FIRST_WORD_SECONDS), Raw):
             return first
-        if not request.return_immediately:
+        del first
+        if not at_once:
             return await conversation.wait_settled()
         recalled = conversation.recalled is not None
         return await (conversation.current() if recalled else conversation.task())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-__all__ = ["ChatPlace", "ChatState", "digest"]
+__all__ = ["ChatPlace", "ChatState", "HistoryDigest", "digest"]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -25,12 +25,30 @@ class ChatState(enum.StrEnum):
     ANSWERED = "answered"
 
 
+class HistoryDigest:
+    """The digest of a history: of roles and contents, of the caller and the agent that it belongs to.
+
+    It keeps nothing of them: they may be large.
+    """
+
+    def __init__(
+        self, whose: Sequence[str], history: Iterable[Sequence[str]], outcome: ChatState
+    ) -> None:
+        self._hash = hashlib.sha256(_encode([*whose, outcome]))
+        for entry in history:
+            self._hash.update(_encode(entry))
+
+    def then(self, *more: Sequence[str]) -> str:
+        """Return the digest of the history with more entries."""
+        found = self._hash.copy()
+        for entry in more:
+            found.update(_encode(entry))
+        return found.hexdigest()
+
+
 def digest(whose: Sequence[str], history: Iterable[Sequence[str]], outcome: ChatState) -> str:
-    """Return the digest of a history: of roles and contents, of the caller and the agent that it belongs to."""
-    found = hashlib.sha256(_encode([*whose, outcome]))
-    for entry in history:
-        found.update(_encode(entry))
-    return found.hexdigest()
+    """Return the digest of a whole history."""
+    return HistoryDigest(whose, history, outcome).then()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

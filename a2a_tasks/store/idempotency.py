@@ -27,12 +27,13 @@ from a2a_tasks.store.hooks import Companion
 from a2a_tasks.store.legal_holds import exclude_held
 from a2a_tasks.store.records import Accepted, status_of
 from a2a_tasks.store.scoping import reaches
-from a2a_tasks.store.tasks import view
+from a2a_tasks.store.tasks import find_by_key, view
 
 __all__ = [
     "IdempotencyKey",
     "KeyTaken",
     "PreviousSend",
+    "find_at",
     "forget_idempotency",
     "list_uses",
     "recall",
@@ -140,6 +141,18 @@ def _make_previous(row: Idempotency, task: Task) -> PreviousSend:
         last_event=task.last_event,
         over=not whole and TaskState(task.state) in TERMINAL,
     )
+
+
+def find_at(task: int, number: int) -> values.Task | None:
+    """Return a task as it was after an event; as it is, if retention has removed some; None if it is gone."""
+    found = find_by_key(task)
+    if found is None:
+        return None
+    events = _events(task, number) if found.last_event != number else []
+    if len(events) != number:
+        return found.view
+    row = Task.objects.select_related("context").get(pk=task)
+    return fold(_make_initial_task(row), events)
 
 
 def _events(task: int, through: int) -> list[LogEvent]:

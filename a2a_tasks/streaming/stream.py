@@ -142,16 +142,18 @@ class EventStream:
             self._on_close.pop()()
         await self.follower.close()
 
-    def encode_start(self, dialect: Dialect) -> list[bytes]:
-        """Return the start of the stream in a dialect, once; nothing for a client that resumes.
-
-        The Task is then forgotten: it may be large, and the stream may last for hours.
-        """
+    def take_first(self) -> Task | Raw | None:
+        """Return the Task at the start, once: it may be large, and the stream may last for hours."""
         first = self.first
-        if first is None:
-            return []
         if not isinstance(first, Raw):
             self.first = None
+        return first
+
+    def encode_start(self, dialect: Dialect) -> list[bytes]:
+        """Return the start of the stream in a dialect, once; nothing for a client that resumes."""
+        first = self.take_first()
+        if first is None:
+            return []
         ended = self.follower.done and not self._heard
         first = first if self.link is None else in_answer(first, self.link)
         return dialect.first(self.subject, first, ended=ended)

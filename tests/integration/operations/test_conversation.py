@@ -9,15 +9,16 @@ from functools import partial
 import pytest
 
 from a2a_tasks import process_lifetime
-from a2a_tasks.models import Artifact
+from a2a_tasks.models import Artifact, Event, Task
 from a2a_tasks.operations import conversation as conversation_module
 from a2a_tasks.operations.conversation import AcceptedSend, at_most
-from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.errors import Overloaded, TaskNotFound
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, fold
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import db, event_log, folding
 from a2a_tasks.store.accept import accept
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.idempotency import find_at
 from a2a_tasks.store.purge import RetentionLimits, purge
 from a2a_tasks.streaming.stream import EventReader
 from tests.integration.execution.outage import locked
@@ -37,9 +38,9 @@ async def alone() -> AsyncIterator[None]:
         yield
 
 
-async def begun() -> tuple[AcceptedSend, Pen]:
+async def begun(text: str = "hello") -> tuple[AcceptedSend, Pen]:
     """A message that was accepted, as a blocking send follows it, and its run."""
-    accepted = await run_in_thread(accept, new(held=True))
+    accepted = await run_in_thread(accept, new(held=True, text=text))
     conversation = AcceptedSend(accepted, is_task=True, pauses=INTERRUPTED)
     conversation.follower = await EventReader.open(
         accepted.task, after=accepted.number, until=conversation.ends
@@ -96,6 +97,51 @@ class TestALongAnswer:
         await run_in_thread(lambda: list(purge(RetentionLimits.of(0, 1))))
         assert len(await run_in_thread(everything, pen.run.task)) == 0
         assert await conversation.wait_settled() == (await run_in_thread(found)).view
+        await conversation.close()
+
+
+class TestTheTaskOfALargeMessage:
+    async def test_is_read_again_for_the_answer(self) -> None:
+        conversation, pen = await begun(PIECE)
+        settling = asyncio.ensure_future(conversation.wait_settled())
+        await until(lambda: conversation._view is None)
+        assert not conversation.accepted.view.history
+        await run_in_thread(pen.end)
+        task = await settling
+        assert task == (await run_in_thread(found)).view
+        assert task.history and len(task.history[0]) > len(PIECE)
+        await conversation.close()
+
+    async def test_is_that_of_the_turn_though_the_task_goes_on(self) -> None:
+        conversation, pen = await begun(PIECE)
+        view = conversation.accepted.view
+        await run_in_thread(speak, pen)
+        last = await run_in_thread(pen.state, TaskState.INPUT_REQUIRED, "What?")
+        await run_in_thread(pen.state, TaskState.WORKING)
+        task = await conversation.wait_settled()
+        await conversation.close()
+        then = await run_in_thread(everything, pen.run.task)
+        assert task == fold(view, then[1:last])
+        assert task.status.state is TaskState.INPUT_REQUIRED
+
+    async def test_is_the_task_as_it_is_where_retention_was_quicker(self) -> None:
+        conversation, pen = await begun(PIECE)
+        settling = asyncio.ensure_future(conversation.wait_settled())
+        await until(lambda: conversation._view is None)
+        last = await run_in_thread(pen.state, TaskState.INPUT_REQUIRED, "What?")
+        await until(partial(_is_at, conversation, last))
+        await run_in_thread(pen.end)
+        await run_in_thread(Event.objects.filter(task=pen.run.task, number=1).delete)
+        assert await run_in_thread(find_at, pen.run.task, last) == (await run_in_thread(found)).view
+        await settling
+        await conversation.close()
+
+    async def test_is_missing_once_it_was_removed(self) -> None:
+        conversation, pen = await begun(PIECE)
+        conversation._forget_large()
+        await run_in_thread(Task.objects.filter(pk=pen.run.task).delete)
+        with pytest.raises(TaskNotFound):
+            await conversation.task()
         await conversation.close()
 
 
