@@ -40,6 +40,8 @@ class ActiveRun:
         isolated = run.quarantine is Quarantine.PROCESS
         #: The kind of place that it takes; a run in quarantine has a process of its own.
         self.kind = AgentKind.LOOP if isolated else AgentKind.of(self.agent)
+        #: Key, kind and size, by which its slot is counted.
+        self.place = (run.quota_key, self.kind, run.size)
         self.task: asyncio.Task[None]
         self.turn: Turn | None = None
         self.threads = RunThreads(run.scope.agent)

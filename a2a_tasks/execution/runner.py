@@ -164,7 +164,7 @@ class Runner:
     @property
     def has_room(self) -> bool:
         """True while this process could execute one more run of some agent. Any thread."""
-        return not self._draining and self._slots.room > 0
+        return not self._draining and self._slots.find_room(AgentKind.LOOP) > 0
 
     def _list_queues(self) -> list[str]:
         if self._requested_queues or conf.ENVIRONMENT:
@@ -207,13 +207,12 @@ class Runner:
             lost.fenced = not lost.parked
             lost.stop()
             lost.lender.end()
-            self._slots.free(lost.run.quota_key, lost.kind)
+            self._slots.free(*lost.place)
         active = self._active[run.key] = ActiveRun(run, self._forget)
-        self._slots.take(run.quota_key, active.kind)
+        self._slots.take(*active.place)
         active.lender = SlotLender(
             self._slots,
-            run.quota_key,
-            active.kind,
+            *active.place,
             freed=self._due.set,
             spare=active.threads.spare,
         )
@@ -226,7 +225,7 @@ class Runner:
             active.lender.end()
             limited = active.run.scope.agent in switches.limits()
             # Due runs may have waited for this slot.
-            if self._slots.free(active.run.quota_key, active.kind) or limited:
+            if self._slots.free(*active.place) or limited:
                 self._due.set()
             del self._active[active.run.key]
 
@@ -324,7 +323,7 @@ class Runner:
 
         Runs whose leases expired before the answer came are given back.
         """
-        mark = token_hex(4)
+        mark, most = token_hex(4), self._slots.bytes_at_once()
         try:
             taken = await run_to_completion(
                 runs.claim,
@@ -339,6 +338,7 @@ class Runner:
                     quarantine=quarantine,
                     orphans=time.monotonic() >= self._judging_from,
                     mark=mark,
+                    most=most,
                 ),
                 limit=limit,
                 limits=switches.limits(),
@@ -354,7 +354,7 @@ class Runner:
                 self.start_run(run)
             else:
                 self._leases.give_back(run.token)
-        return runs.has_more(taken, limit)
+        return runs.has_more(taken, limit, most)
 
     # --- rescuing runs ------------------------------------------------------------------------
 

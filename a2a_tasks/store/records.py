@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import enum
 import secrets
+import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,7 +55,7 @@ __all__ = [
     "status_of",
 ]
 
-#: Bytes of messages, requests and memory after which a claim takes no more runs.
+#: The most bytes of messages, requests and memory after which a claim takes no more runs.
 CLAIM_BYTES = 8 * 1024 * 1024
 #: Seconds in which the same message of a chat may be the repetition of one that was accepted.
 REPEAT_SECONDS = 60.0
@@ -217,6 +218,8 @@ class WantedRuns:
     orphans: bool = True
     #: The beginning of their tokens, at most 8 characters.
     mark: str = ""
+    #: Bytes of messages, requests and memory after which no more runs are claimed.
+    most: int = CLAIM_BYTES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -253,6 +256,11 @@ class ClaimedRun:
     artifacts: tuple[tuple[str, int, bool], ...] = ()
     #: Time of the request for its lease, by this process's clock.
     requested_at: float = field(default_factory=time.monotonic, compare=False)
+
+    @property
+    def size(self) -> int:
+        """The bytes of its message, request and memory, as they are here: one emoji makes a text four times as large."""
+        return sum(map(sys.getsizeof, (self.input, self.request, self.memory)))
 
 
 class InsertedTask(NamedTuple):

@@ -85,7 +85,7 @@ def claim(
     for agent in sorted(limits.keys() & set(wanted.agents)):
         if len(taken) < room:
             taken += _claim_limited(wanted, agent, limits[agent], room - len(taken))
-    if len(taken) < room:
+    if len(taken) < room and sum(one.size for one in taken) < wanted.most:
         others = [agent for agent in wanted.agents if agent not in limits]
         known = {*wanted.agents, *wanted.known, *limits, ""}
         wanted = dataclasses.replace(wanted, agents=others, known=known)
@@ -93,10 +93,9 @@ def claim(
     return taken
 
 
-def has_more(taken: Sequence[ClaimedRun], limit: int) -> bool:
-    """Return whether there may be more runs to claim than these. A character has up to four bytes."""
-    size = sum(len(one.input) + len(one.memory) + len(one.request) for one in taken)
-    return len(taken) >= min(limit, BATCH) or size >= CLAIM_BYTES / 4
+def has_more(taken: Sequence[ClaimedRun], limit: int, most: int = CLAIM_BYTES) -> bool:
+    """Return whether there may be more runs to claim than these. Their bytes in the database may be more than here."""
+    return len(taken) >= min(limit, BATCH) or sum(one.size for one in taken) >= most / 4
 
 
 @transaction.atomic

@@ -373,10 +373,14 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
     ]
     key = (lambda run: (run.due_at, run.pk)) if wanted.quarantine is Quarantine.PROCESS else _turn
     found = sorted(waiting, key=key)[:limit]
-    taken = [
-        _claim(run, wanted, requested_at, wanted.runs_in_process + len(found)) for run in found
-    ]
-    return [claimed for claimed in taken if claimed is not None]
+    taken, size = list[ClaimedRun](), 0
+    for run in found:
+        if size >= wanted.most:
+            break
+        if claimed := _claim(run, wanted, requested_at, wanted.runs_in_process + len(found)):
+            taken.append(claimed)
+            size += claimed.size
+    return taken
 
 
 def _turn(run: Run) -> tuple[Any, int]:

@@ -29,7 +29,6 @@ from a2a_tasks.store.backend.conversation_statements import change_conversations
 from a2a_tasks.store.backend.statements import empty_reopened, fetch, is_wanted, read_sql
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
-    CLAIM_BYTES,
     REPEAT_SECONDS,
     Batch,
     ChatMove,
@@ -234,6 +233,10 @@ CLAIMS = {
 }
 
 
+def _size(row: Any) -> int:
+    return len(row.input) + len(row.request) + len(row.memory)
+
+
 def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
     """See `interface.Backend`."""
     values = {
@@ -246,7 +249,6 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         "worker": wanted.worker,
         "lease": wanted.lease_seconds,
         "runs_in_process": wanted.runs_in_process,
-        "most": CLAIM_BYTES,
         "full": list(wanted.full),
         "mark": wanted.mark,
         "spare": SPARE,
@@ -258,9 +260,11 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         for queue in random.sample(queues, len(queues)):  # the first queue may fill the whole claim
             if (
                 len(rows) < limit
+                and (left := wanted.most - sum(_size(row) for row in rows)) > 0
                 and (last := fair_queue.find_last_eligible_round(queue, wanted.full)) is not None
             ):
                 now = {**values, "queue": queue, "last_round": last, "limit": limit - len(rows)}
+                now["most"] = left
                 rows += fetch(statement, now, point="worker.claiming", rows=namedtuple_row)
     return [
         ClaimedRun(

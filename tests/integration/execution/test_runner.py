@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from a2a_tasks.agents import AgentError, Part, Turn, data
 from a2a_tasks.caller import OwnerScope
-from a2a_tasks.execution import dispatch, leases
+from a2a_tasks.execution import dispatch, leases, slots
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.models import Artifact, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import Overloaded
@@ -52,6 +52,9 @@ from tests.support.store.world import everything, expire, held
 pytestmark = pytest.mark.django_db
 #: The attribute of the span of an attempt whose output did not count.
 FENCED = "a2a_host.fenced"
+#: Characters of a large message, and a text that makes one: messages of these tests have theirs twice.
+LARGE = 100_000
+LONG = "x" * (LARGE // 2)
 
 
 @pytest.fixture
@@ -276,6 +279,79 @@ class TestRunning:
                 assert made.preclaim("agents", "b") is not None
                 go.set()
                 await until(lambda: len(at_work) == 5)
+
+    async def test_large_messages_have_bytes_as_they_have_slots_and_small_ones_run_beside(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(slots, "RUN_BYTES", 10 * LARGE)
+        go, at_work = asyncio.Event(), []
+
+        async def run(turn: Turn) -> str:
+            at_work.append(turn.task_id)
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            for n in range(15):
+                await due(agent.slug, f"a-{n}", quota_key="a", text=LONG)
+            async with runner(slots=100) as made:
+                await until(lambda: len(at_work) == 9)
+                for n in range(5):
+                    await due(agent.slug, f"b-{n}", quota_key="b")
+                await until(lambda: len(at_work) == 14)
+                assert made.runs_in_process == 9 + 5
+                assert made.preclaim("agents", "a") is None
+                go.set()
+                await until(lambda: len(at_work) == 20)
+
+    async def test_a_process_without_bytes_takes_nothing_until_a_run_ends(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(slots, "RUN_BYTES", LARGE)
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            if turn.task_id == "large":
+                await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            await due(agent.slug, "large", text=3 * LONG)
+            async with runner(slots=100) as made:
+                await until(lambda: made.runs_in_process == 1)
+                assert not made.has_room
+                assert made.preclaim("agents", "b") is None
+                await due(agent.slug, "small", quota_key="b")
+                go.set()
+                await until(lambda: status_is("completed", task="small"))
+                await until(lambda: made.has_room)
+
+    async def test_the_bytes_of_a_run_are_given_back_however_it_ends(self, settings: Any) -> None:
+        settings.A2A_PARK_SECONDS, stopped = 0.0, asyncio.Event()
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            match turn.task_id:
+                case "fails":
+                    raise AgentError("No.")
+                case "parks":
+                    await turn.sleep(3600)
+                case "goes on":
+                    async for each in until_stopped(stopped)(turn):
+                        yield each
+            yield "x"
+
+        with playing(run) as agent:
+            for task in ("ends", "fails", "parks", "goes on"):
+                await due(agent.slug, task, text=LONG)
+            async with runner() as made:
+                most = made._slots._left
+                await until(lambda: made.runs_in_process == 1)
+                await until(
+                    lambda: made._slots._left == most - next(iter(made._active.values())).run.size
+                )
+            assert stopped.is_set(), "it was handed back"
+            assert made._slots._left == most
+        assert not made._slots._bytes
 
     async def test_who_comes_next_starts_at_once_beside_a_queue_that_would_fill_every_slot(
         self,

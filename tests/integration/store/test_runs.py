@@ -115,20 +115,24 @@ class TestClaim:
         with django_assert_max_num_queries(1):  # which agents there are
             assert len(claim(20)) == 20
 
-    @pytest.mark.backend("stack")
-    def test_it_takes_no_more_bytes_than_fit_and_says_that_there_is_more(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(runs, "CLAIM_BYTES", 2000)
-        monkeypatch.setattr(postgres, "CLAIM_BYTES", 2000)
+    def test_it_takes_no_more_bytes_than_fit_and_says_that_there_is_more(self) -> None:
         for number in range(5):
             accepted(f"task-{number}", text="x" * 600)
-        taken = claim()
-        assert (len(taken), runs.has_more(taken, 10)) == (2, True)
-        assert len(claim()) == 2
-        last = claim()
-        assert (len(last), runs.has_more(last, 10)) == (1, True)
-        assert not runs.has_more(claim(), 10)
+        taken = claim(most=2000)
+        assert (len(taken), runs.has_more(taken, 10, 2000)) == (2, True)
+        assert len(claim(most=2000)) == 2
+        last = claim(most=2000)
+        assert (len(last), runs.has_more(last, 10, 2000)) == (1, True)
+        assert not runs.has_more(claim(most=2000), 10, 2000)
+
+    def test_its_bytes_are_those_that_it_takes_in_memory(self) -> None:
+        plain, other = held("task-1", text="x" * 1000), held("task-2", text="x" * 1000 + "😀")
+        assert other.size > 3 * plain.size
+
+    def test_the_bytes_count_for_all_queues_together(self) -> None:
+        for number in range(2):
+            accepted(f"task-{number}", text="x" * 3000, queue=f"queue-{number}")
+        assert len(claim(queues=["queue-0", "queue-1"], most=2000)) == 1
 
     def test_a_run_is_not_due_before_its_time(self) -> None:
         accepted()

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_tasks.execution.slots import AgentKind, Slots
+from a2a_tasks.store.records import CLAIM_BYTES
 
 
 def test_of_few_slots_all_may_be_one_share() -> None:
@@ -70,6 +71,44 @@ def test_a_kind_of_agents_has_no_more_runs_than_can_be_executed() -> None:
     assert slots.find_room(AgentKind.LOOP) == 98
     assert not slots.free("c", AgentKind.LOOP), "that is no thread"
     assert slots.free("b", AgentKind.THREAD), "a due run may have waited for the thread"
+
+
+def test_runs_need_bytes_as_well_of_which_a_share_leaves_a_tenth() -> None:
+    slots = Slots(100, most_bytes=1000)
+    for _ in range(9):
+        assert (list(slots.full()), slots.find_room(AgentKind.LOOP) > 0) == ([], True)
+        slots.take("a", size=100)
+    assert list(slots.full()) == ["a"]
+    assert 0 < slots.bytes_at_once() <= 100
+    slots.take("b", size=100)
+    assert (slots.find_room(AgentKind.LOOP), slots.at_once()) == (0, 0)
+    assert slots.free("a", size=100), "due runs may have waited for the bytes"
+    assert (slots.find_room(AgentKind.LOOP), list(slots.full())) == (90 + 1, [])
+
+
+def test_one_run_fits_whatever_its_size_is() -> None:
+    slots = Slots(10, most_bytes=1000)
+    assert slots.bytes_at_once() > 0
+    slots.take("a", size=5000)
+    assert slots.find_room(AgentKind.LOOP) == 0
+    slots.free("a", size=5000)
+    assert slots.bytes_at_once() > 0
+
+
+def test_a_claim_takes_few_bytes_at_once_however_many_there_are() -> None:
+    assert Slots(10).bytes_at_once() == CLAIM_BYTES
+
+
+def test_a_run_that_waits_for_others_lends_its_bytes_up_to_as_many_as_there_are() -> None:
+    slots = Slots(10, most_bytes=1000)
+    for _ in range(2):
+        assert slots.may_lend(AgentKind.LOOP)
+        slots.take("a", size=600)
+        slots.lend("a", AgentKind.LOOP, 600)
+        assert slots.find_room(AgentKind.LOOP) == 10
+    assert not slots.may_lend(AgentKind.LOOP), "they would be in memory beside all others"
+    slots.take_back("a", AgentKind.LOOP, 600)
+    assert slots.may_lend(AgentKind.LOOP)
 
 
 def filling(slots: Slots, waiting: str) -> Iterator[str]:
