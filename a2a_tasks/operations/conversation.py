@@ -160,7 +160,8 @@ class AcceptedSend:
         view = self.accepted.view
         if sum(map(len, [*(view.history or ()), *(view.artifacts or ())])) > LARGE:
             bare = replace(view, history=UNSET, artifacts=UNSET)
-            self.accepted, self._view = dataclasses.replace(self.accepted, view=bare), None
+            self.accepted = dataclasses.replace(self.accepted, view=bare, claimed_run=None)
+            self._view = None
 
     def _keep(self, events: list[LogEvent]) -> list[LogEvent]:
         if self.events and sum(event.size for event in self.events) > event_log.SLICE_BYTES:
