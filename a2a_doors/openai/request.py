@@ -37,13 +37,17 @@ class ChatMessage(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The texts, as they are."""
+        if isinstance(self.content, str):
+            return self.content
         found = [item.get("text") for item in self.items if item.get("type") == "text"]
         return "".join(text for text in found if isinstance(text, str))
 
     @property
     def entry(self) -> list[str]:
         """The message as part of a history: role, text, and the other items of a user."""
-        others = [item for item in self.items if item.get("type") != "text"]
+        if not isinstance(self.content, list):
+            return [self.role, self.text]
+        others = [item for item in self.content if item.get("type") != "text"]
         shown = [write(item).decode() for item in others] if self.role == "user" else []
         return [self.role, self.text, *shown]
 

@@ -148,26 +148,33 @@ class Request:
 
         Raises TooLarge as soon as the limit is passed, Overloaded if others have the bytes, and ClientGone.
         """
-        quota, limit = quota or body_quota(), int(conf.MAX_BODY_BYTES)
+        limit = int(conf.MAX_BODY_BYTES)
         body, counted = bytearray(), 0
-        if _exceeds(self.header("content-length"), limit):
+        if (announced := self.headers.get("content-length")) and _exceeds(announced, limit):
             raise TooLarge(f"The body is larger than {limit} bytes")
         try:
             while True:
                 message = await self.receive()
                 if message["type"] == "http.disconnect":
                     raise ClientGone
-                body += message.get("body", b"")
-                if len(body) > limit:
+                piece: bytes = message.get("body", b"")
+                if len(body) + len(piece) > limit:
                     raise TooLarge(f"The body is larger than {limit} bytes")
-                if not message.get("more_body"):
+                more = message.get("more_body")
+                if not (body or more):  # most come in one piece
+                    return piece
+                body += piece
+                if not more:
                     return bytes(body)
-                size = max(0, len(body) - UNCOUNTED) - counted
-                if size and not quota.take(size, counted):
-                    raise Overloaded("Too many large bodies are being received", retry_after="1")
-                counted += size
+                size = len(body) - UNCOUNTED - counted
+                if size > 0:
+                    quota = quota or body_quota()
+                    if not quota.take(size, counted):
+                        raise Overloaded("Too many large bodies come in", retry_after="1")
+                    counted += size
         finally:
-            quota.give_back(counted)
+            if counted and quota:
+                quota.give_back(counted)
 
 
 @of_settings

@@ -162,11 +162,6 @@ class _JsonRpcExchange:
         visit.enter(dialect, caller, Binding.JSONRPC, dialect.methods.get(self.method))
         return dialect.methods[self.method]
 
-    def decode(self, name: str) -> Any:
-        """Return the request of the operation, once."""
-        params, self.params = self.params, None
-        return self.visit.dialect.decode(name, params)
-
     def streams_refusals(self) -> bool:
         """Return whether the client expects an event stream, even for an error."""
         name = self.error_dialect.methods.get(self.method)
@@ -176,14 +171,15 @@ class _JsonRpcExchange:
         """Execute the operation and send its result."""
         name = await self.enter()
         visit, dialect = self.visit, self.visit.dialect
+        work = visit.table[name](dialect.decode(name, self.params), visit.call)
+        self.params = None
         if not BY_NAME[name].streams:
             async with plain.signs_of_life(visit.headers):
-                result = await visit.table[name](self.decode(name), visit.call)
-                shown = dialect.answer(name, present(result, dialect, visit.call))
+                shown = dialect.answer(name, present(await work, dialect, visit.call))
                 body = jsonrpc.result(self.id, shown)
             await plain.respond(200, body, visit.headers)
             return
-        result = await visit.table[name](self.decode(name), visit.call)
+        result = await work
         visit.observed.streams(result)
         envelope = Envelope(
             jsonrpc.begin_result(self.id),

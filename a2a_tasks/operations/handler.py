@@ -46,7 +46,8 @@ class OperationHandler:
                 answer = await stream_limit.open(self.run, request, call)
             else:
                 work = self.run(request, call)
-                request = _forget_parts(request)
+                if isinstance(request, SendMessageRequest):
+                    request = _forget_parts(request)
                 answer = await work
         if tracing.is_on():
             _note_task(request, answer)
@@ -65,10 +66,8 @@ class OperationHandler:
         return in_answer(answer, call.link)
 
 
-def _forget_parts(request: Any) -> Any:
+def _forget_parts(request: SendMessageRequest) -> SendMessageRequest:
     """Return a request without the parts of its message: they may be large, and the answer may take minutes."""
-    if not isinstance(request, SendMessageRequest):
-        return request
     message = replace(request.message, parts=())
     return dataclasses.replace(request, message=message)
 
