@@ -38,7 +38,9 @@ from a2a_tasks.store.backend.sessions import (
     CLOSED_SECONDS,
     CUT_OFF,
     LOCKED,
+    Job,
     check_connection,
+    current_job,
     longest,
     was_refused_at_once,
 )
@@ -141,7 +143,7 @@ class _Pool(ThreadPoolExecutor):
             job.set_result(context.run(_run_connected, work))
         except BaseException as fault:  # noqa: BLE001 - for those who wait
             job.set_exception(fault)
-            del job  # it holds the exception, whose traceback holds this frame
+            del job, context  # they hold the exception, whose traceback holds this frame
 
 
 def _executor(name: str = STORE) -> _Pool:
@@ -232,15 +234,20 @@ def _run_connected(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
     return done
 
 
-def _begin(work: Callable[[], T], threads: str = STORE) -> Future[T]:
+def _begin(work: Callable[[], T], threads: str = STORE) -> Job[T]:
     """Submit the work with the caller's context variables, which hold the actor for the audit log (audit/actor.py)."""
-    pool, job = _pools.get(threads) or _executor(threads), Future[T]()
-    pool.submit(pool.perform, job, contextvars.copy_context(), work)
+    pool, job = _pools.get(threads) or _executor(threads), Job[T]()
+    context = contextvars.copy_context()
+    context.run(current_job.set, job)
+    pool.submit(pool.perform, job, context, work)
     return job
 
 
-async def _in_time(job: Future[T]) -> T:
-    """Return the job's result; raise Overloaded if it is late. A late job that has not begun is cancelled."""
+async def _in_time(job: Job[T]) -> T:
+    """Return the job's result; raise Overloaded if it is late. A late job that has not begun is cancelled.
+
+    One with a large statement is not late: this ends, or fails, in the time that its bytes need.
+    """
     late = asyncio.timeout(longest())
     try:
         async with late:
@@ -250,6 +257,8 @@ async def _in_time(job: Future[T]) -> T:
             raise
         if job.done() and not job.cancelled():  # the loop is late, not the job
             return job.result()
+        if job.is_large:
+            return await asyncio.wrap_future(job)
         raise _away(fault, undone=job.cancel()) from fault
 
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, Q, QuerySet, Sum
 from django.db.models.functions import Left
 
 from a2a_tasks.models import Artifact, Event, Task
@@ -22,7 +22,7 @@ from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import EventKind, assemble
 from a2a_tasks.protocol.values import Artifact as ArtifactValue
 from a2a_tasks.store.backend.sessions import allow_bytes
-from a2a_tasks.store.backend.statements import LARGE, Bytes
+from a2a_tasks.store.backend.statements import LARGE, Bytes, allow_rows
 from a2a_tasks.store.db import run_in_background
 
 __all__ = ["fold", "fold_behind", "assemble_growing", "assemble_without"]
@@ -104,7 +104,8 @@ class _Folding:
                 for begin in range(0, len(one.numbers), SLICE):
                     numbers = one.numbers[begin : begin + SLICE].tolist()
                     pieces = Event.objects.filter(task_id=self._task, number__in=numbers)
-                    bodies += pieces.order_by("number").values_list("body", flat=True)
+                    with allow_rows(one.size):
+                        bodies += pieces.order_by("number").values_list("body", flat=True)
                     yield
                 if whole := assemble(bodies).get(one.artifact.artifact_id):
                     self._keep(one, whole.decode())
@@ -170,7 +171,9 @@ def assemble_without(run: int, task: int, artifact_id: str) -> ArtifactValue | N
     """
     beginning = OPENING + write(artifact_id).decode()
     pieces = _pieces(task, 1, None).filter(body__startswith=beginning)
-    if not pieces.filter(run=run).exists():
+    counted = pieces.aggregate(own=Count("number", filter=Q(run=run)), size=Sum(Bytes("body")))
+    if not counted["own"]:
         return None
-    whole = assemble(pieces.exclude(run=run).values_list("body", flat=True)).get(artifact_id)
+    with allow_rows(counted["size"]):
+        whole = assemble(pieces.exclude(run=run).values_list("body", flat=True)).get(artifact_id)
     return _decode(whole or write({"artifactId": artifact_id, "parts": []}))

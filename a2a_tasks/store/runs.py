@@ -20,11 +20,11 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, LogEvent
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import clock, event_log
 from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.statements import of_turns
 from a2a_tasks.store.behind import release
 from a2a_tasks.store.quarantine import count_death
 from a2a_tasks.store.records import CLAIM_BYTES, ClaimedRun, LeaseLost, WantedRuns
 from a2a_tasks.store.segments import HANDED_BACK, EndSegment
-from a2a_tasks.store.steps import of_turns
 from a2a_tasks.telemetry.trace_context import AttemptBefore, note_attempt
 
 __all__ = [

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from functools import reduce
-from operator import or_
+from collections.abc import Sequence
 
-from django.db.models import Q
-
-from a2a_tasks import models
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.batched_call import BatchedCall, needs_no_mark
 from a2a_tasks.store.db import AWAY, run_to_completion
 from a2a_tasks.store.records import LeaseLost, StepResult
 
-__all__ = [
-    *("clock", "keep", "keep_batched", "of_turns", "read_results"),
-    *("load_batched", "read_clock_batched"),
-]
+__all__ = ["clock", "keep", "keep_batched", "read_results", "load_batched", "read_clock_batched"]
 
 #: A turn: the key of its task, and the number of its message.
 Turn = tuple[int, int]
-
-
-def of_turns(turns: Collection[Turn]) -> Q:
-    """Select the steps of these turns by their key, without those of other turns of their tasks."""
-    each = (Q(task_id=task, input_number=number) for task, number in turns)
-    return reduce(or_, each, Q(task_id__in=()))
 
 
 def read_results(task: int, input_number: int) -> dict[str, str]:
@@ -39,8 +25,7 @@ def read_results(task: int, input_number: int) -> dict[str, str]:
 def read_many_results(turns: Sequence[Turn]) -> list[dict[str, str]]:
     """Return the results of many turns, each as `read_results` does."""
     found: dict[Turn, dict[str, str]] = {turn: {} for turn in turns}
-    rows = models.Step.objects.filter(of_turns(found))
-    for task, number, name, result in rows.values_list("task_id", "input_number", "name", "result"):
+    for task, number, name, result in backend().read_steps(found):
         found[task, number][name] = result
     return [found[turn] for turn in turns]
 

@@ -24,8 +24,9 @@ from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import UNSET, Raw, TaskPage, TaskState
 from a2a_tasks.store import task_counter
 from a2a_tasks.store.backend.interface import backend
-from a2a_tasks.store.backend.statements import Bytes
+from a2a_tasks.store.backend.statements import LARGE_READ, Bytes, allow_rows
 from a2a_tasks.store.batched_call import BatchedCall, needs_no_mark
+from a2a_tasks.store.db import run_list_query
 from a2a_tasks.store.folding import assemble_growing
 from a2a_tasks.store.records import ClaimedRun, StoredTask, status_of
 from a2a_tasks.store.scoping import on, visible_to
@@ -88,7 +89,8 @@ Key = tuple[OwnerScope, str]
 
 def find(scope: OwnerScope, public_id: str) -> FoundTask | None:
     """Return the task with this id in the scope; None for missing and for other callers' tasks."""
-    return _find_many([(scope, public_id)])[0]
+    (found,) = _find_many([(scope, public_id)])
+    return find_by_key(found) if isinstance(found, int) else found
 
 
 def find_before(run: ClaimedRun) -> values.Task | None:
@@ -107,14 +109,16 @@ def find_before(run: ClaimedRun) -> values.Task | None:
     else:
         number, standing = status[0], read_status_body(status[1])
     messages = Message.objects.filter(~Q(number=number), task=run.task, number__lt=run.input_number)
-    history = messages.order_by("number").values_list("body", flat=True)
+    rows = messages.order_by("number").values_list("body", flat=True)
+    with allow_rows(sum(map(len, found.view.history or ()))):
+        history = [Raw(text.encode()) for text in rows]
     event = Event.objects.filter(task=run.task, run=run.key, number=OuterRef("first_event"))
     own = Artifact.objects.filter(task=run.task).order_by("position").values_list(Exists(event))
     artifacts = zip(found.view.artifacts or (), own, strict=False)
     return values.replace(
         found.view,
         status=standing,
-        history=[Raw(text.encode()) for text in history],
+        history=history,
         artifacts=[artifact for artifact, (is_own,) in artifacts if not is_own] or UNSET,
     )
 
@@ -151,16 +155,25 @@ def read_positions(keys: Collection[int]) -> dict[int, tuple[TaskState, int]]:
     return {key: (TaskState(state), last) for key, state, last in rows}
 
 
-def _find_many(keys: Sequence[Key]) -> list[FoundTask | None]:
+def _find_many(keys: Sequence[Key]) -> list[FoundTask | int | None]:
+    """Find tasks; of a large one only its primary key."""
     valid = [key for key in dict.fromkeys(keys) if "\x00" not in key[1]]  # no text column holds NUL
-    found = {key: _make_found(row) for key, row in backend().find_tasks(valid).items()}
+    found = {
+        key: row.key if row.size > LARGE_READ else _make_found(row)
+        for key, row in backend().find_tasks(valid).items()
+    }
     return [found.get(key) for key in keys]
 
 
-#: `await find_batched((scope, id))`: find in one query with other look-ups.
-find_batched: BatchedCall[Key, FoundTask | None] = BatchedCall(
+_find_together: BatchedCall[Key, FoundTask | int | None] = BatchedCall(
     lambda keys: list(_find_many(keys)), again=needs_no_mark
 )
+
+
+async def find_batched(key: Key) -> FoundTask | None:
+    """Find `(scope, id)` in one query with other look-ups. A large task is read alone, so that the others do not wait for it."""
+    found = await _find_together(key)
+    return await run_list_query(find_by_key, found) if isinstance(found, int) else found
 
 
 def key_of(scope: OwnerScope, public_id: str, *, lock: bool = False) -> int | None:
@@ -208,7 +221,8 @@ def origin(scope: OwnerScope, public_id: str) -> str:
 def _make_found(row: StoredTask) -> FoundTask:
     artifacts = row.artifacts or ()
     growing = {artifact_id: int(first) for artifact_id, first, body in artifacts if not body}
-    texts = assemble_growing(row.key, growing, through=row.last_event) if growing else {}
+    with allow_rows(row.size if growing else 0):
+        texts = assemble_growing(row.key, growing, through=row.last_event) if growing else {}
     whole = values.Task(
         id=row.public_id,
         context_id=row.context_id,
@@ -309,11 +323,11 @@ def references(
     """
     wanted = [public_id for public_id in public_ids if "\x00" not in public_id]
     tasks = Task.objects.filter(visible_to(scope), public_id__in=wanted)
-    if max_bytes:
-        size = _sizes(list(tasks.values_list("pk", flat=True)), None, artifacts=True).total()
-        if size > max_bytes:
-            raise ReferencesTooLarge(size)
-    return _views(_Row.of(tasks), history=None, artifacts=True)
+    size = _sizes(list(tasks.values_list("pk", flat=True)), None, artifacts=True).total()
+    if max_bytes and size > max_bytes:
+        raise ReferencesTooLarge(size)
+    with allow_rows(size):
+        return _views(_Row.of(tasks), history=None, artifacts=True)
 
 
 def _filter_tasks(scope: OwnerScope, part: ScopePart, request: ListTasksRequest) -> QuerySet[Task]:
@@ -343,7 +357,7 @@ def list_tasks(scope: OwnerScope, request: ListTasksRequest) -> TaskPage:
 
 
 class _ListPosition(NamedTuple):
-    """The position of a task in a list, and the bytes of its row."""
+    """The position of a task in a list, and the bytes of its row, then of all that the page shows of it."""
 
     status_at: datetime.datetime
     pk: int
@@ -366,8 +380,9 @@ def _take_fitting(rows: list[_ListPosition], request: ListTasksRequest) -> list[
     """Return the first rows that fit into a page, at least one. It reads only sizes."""
     pks, history, room = [row.pk for row in rows], request.history_length, PAGE_BYTES
     sizes = _sizes(pks, history, artifacts=request.include_artifacts)
+    rows = [row._replace(size=row.size + sizes[row.pk]) for row in rows]
     for count, row in enumerate(rows):
-        room -= row.size + sizes[row.pk]
+        room -= row.size
         if room < 0 and count:
             return rows[:count]
     return rows
@@ -407,12 +422,13 @@ def _total(scope: OwnerScope, request: ListTasksRequest) -> int:
 
 
 def _read_page(page: list[_ListPosition], request: ListTasksRequest) -> list[values.Task]:
-    rows = {row.pk: row for row in _Row.of(Task.objects.filter(pk__in=[p.pk for p in page]))}
-    views = _views(
-        [rows[place.pk] for place in page if place.pk in rows],  # one may have been removed since
-        history=request.history_length or 0,
-        artifacts=request.include_artifacts,
-    )
+    with allow_rows(sum(place.size for place in page)):
+        rows = {row.pk: row for row in _Row.of(Task.objects.filter(pk__in=[p.pk for p in page]))}
+        views = _views(
+            [rows[place.pk] for place in page if place.pk in rows],  # one may be removed by now
+            history=request.history_length or 0,
+            artifacts=request.include_artifacts,
+        )
     if not request.include_artifacts:
         return views
     return [values.replace(v, artifacts=[]) if v.artifacts is UNSET else v for v in views]

@@ -88,10 +88,13 @@ class Backend(Protocol):
         and raises StepConflict, an IntegrityError, if another result is stored already.
         """
 
+    def read_steps(self, turns: Collection[tuple[int, int]]) -> list[tuple[int, int, str, str]]:
+        """Return (task, number, name, result) of the steps of these turns, each the number of a message of a task."""
+
     def find_tasks(
         self, keys: Sequence[tuple[OwnerScope, str]]
     ) -> dict[tuple[OwnerScope, str], StoredTask]:
-        """Return tasks by scope and public id, each consistent at one event number."""
+        """Return tasks by scope and public id, each consistent at one event number; large ones without messages and artifacts."""
 
     def find_task(self, task: int) -> StoredTask | None:
         """Return the task with this primary key, consistent at one event number."""

@@ -57,7 +57,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, workers
 from a2a_tasks.store.backend import call_news, fair_queue
-from a2a_tasks.store.backend.statements import empty_reopened, is_wanted, read_sql
+from a2a_tasks.store.backend.statements import empty_reopened, is_wanted, of_turns, read_sql
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
     REPEAT_SECONDS,
@@ -530,6 +530,12 @@ def _keep_step(step: StepResult) -> bool:
     return True
 
 
+def read_steps(turns: Collection[tuple[int, int]]) -> list[tuple[int, int, str, str]]:
+    """See `interface.Backend`."""
+    rows = Step.objects.filter(of_turns(turns))
+    return list(rows.values_list("task_id", "input_number", "name", "result"))
+
+
 # --- tasks ----------------------------------------------------------------------------------------
 
 
@@ -565,6 +571,7 @@ def _read_task(which: QuerySet[Task]) -> StoredTask | None:
             metadata=task.metadata,
             messages=list(messages.values_list("body", flat=True)),
             artifacts=list(artifacts.values_list("artifact_id", "first_event", "body")),
+            size=0,
         )
         if which.values_list("last_event", flat=True).first() == task.last_event:
             return row
@@ -585,7 +592,7 @@ READ_AFTER = read_sql("_read_after")
 
 def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[LogEvent]:
     """See `interface.Backend`."""
-    return _read_until(max_bytes, READ_AFTER, [task, number, limit])
+    return _read_until(max_bytes, READ_AFTER, {"task": task, "number": number, "limit": limit})
 
 
 READ_PAGE = read_sql("read_page_sqlite", is_wanted=is_wanted("%s"))
@@ -605,7 +612,9 @@ def read_pages(
     ]
 
 
-def _read_until(max_bytes: int, statement: str, values: Sequence[Any]) -> list[LogEvent]:
+def _read_until(
+    max_bytes: int, statement: str, values: Sequence[Any] | Mapping[str, Any]
+) -> list[LogEvent]:
     """Return the events of a statement, until their bodies have `max_bytes` bytes. SQLite returns one row at a time."""
     found: list[LogEvent] = []
     with connection.cursor() as cursor:

@@ -21,12 +21,19 @@ from psycopg.rows import namedtuple_row
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conf import conf
 from a2a_tasks.models import BEHIND, Run
-from a2a_tasks.protocol.lifecycle import TERMINAL, LogEvent
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit, workers
 from a2a_tasks.store.backend import call_news, fair_queue
 from a2a_tasks.store.backend.conversation_statements import change_conversations
-from a2a_tasks.store.backend.statements import empty_reopened, fetch, is_wanted, read_sql
+from a2a_tasks.store.backend.statements import (
+    LARGE_READ,
+    empty_reopened,
+    fetch,
+    fetch_texts,
+    is_wanted,
+    read_sql,
+)
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
     REPEAT_SECONDS,
@@ -369,11 +376,20 @@ def keep_steps(steps: Sequence[StepResult]) -> set[int]:
     return {n for n, is_kept in rows if is_kept}
 
 
+READ_STEPS = read_sql("read_steps")
+
+
+def read_steps(turns: Collection[tuple[int, int]]) -> list[tuple[int, int, str, str]]:
+    """See `interface.Backend`."""
+    tasks, numbers = [task for task, _ in turns], [number for _, number in turns]
+    return [row[:4] for row in fetch_texts(READ_STEPS, {"task": tasks, "number": numbers})]
+
+
 # --- tasks ----------------------------------------------------------------------------------------
 
 
-FIND_TASKS = read_sql("find_tasks")
-FIND_TASK = read_sql("find_task")
+FIND_TASKS = read_sql("find_tasks", artifact=f"{EventKind.ARTIFACT:d}")
+FIND_TASK = read_sql("find_task", artifact=f"{EventKind.ARTIFACT:d}")
 
 
 def find_tasks(
@@ -389,6 +405,7 @@ def find_tasks(
         "owner": [part.owner for _, _, part in lookups],
         "tenant": [scope.tenant for scope, _, _ in lookups],
         "created_by": [part.created_by for _, _, part in lookups],
+        "most": LARGE_READ,
     }
     rows = fetch(FIND_TASKS, columns, rows=namedtuple_row)
     # Of two tasks with one key the older one stays in the dictionary.
@@ -398,7 +415,7 @@ def find_tasks(
 
 def find_task(task: int) -> StoredTask | None:
     """See `interface.Backend`."""
-    rows = fetch(FIND_TASK, [task], rows=namedtuple_row)
+    rows = fetch_texts(FIND_TASK, {"task": task})
     return next(map(_make_stored, rows), None)
 
 
@@ -421,8 +438,8 @@ def find_other_ends(known: Mapping[int, int]) -> dict[int, int | None]:
 
 def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[LogEvent]:
     """See `interface.Backend`."""
-    values = [task, number, limit, max_bytes]
-    return list(map(make_recorded, fetch(READ_EVENTS, values, rows=namedtuple_row)))
+    values = {"task": task, "number": number, "limit": limit, "max_bytes": max_bytes}
+    return list(map(make_recorded, fetch_texts(READ_EVENTS, values)))
 
 
 def read_pages(

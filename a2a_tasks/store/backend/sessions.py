@@ -9,6 +9,7 @@ All functions work on the connection of the calling thread.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import logging
 import os
@@ -17,7 +18,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 import psycopg
 from django.db import OperationalError, connection, transaction
@@ -29,14 +31,17 @@ __all__ = [
     "CLOSED_SECONDS",
     "CUT_OFF",
     "LOCKED",
+    "Job",
     "allow_bytes",
     "check_connection",
+    "current_job",
     "is_cut_off",
     "limit_transaction",
     "longest",
     "was_refused_at_once",
 ]
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 #: Seconds from the server's deadline for a statement until the client closes the connection.
 SILENCE_SECONDS = 1.0
@@ -61,6 +66,17 @@ REFUSAL_SECONDS = 1.0
 FORGOTTEN_SECONDS = 600.0
 
 
+class Job(Future[T]):
+    """A transaction in the store's threads."""
+
+    #: One of its statements has got more time for its bytes, so that who waits has to wait longer, too.
+    is_large = False
+
+
+#: The job of the running transaction.
+current_job: contextvars.ContextVar[Job[Any]] = contextvars.ContextVar("current_job")
+
+
 def longest() -> float:
     """Return the seconds after which a statement has certainly ended or failed."""
     return float(conf.DATABASE_SECONDS) + 2 * SILENCE_SECONDS
@@ -82,18 +98,20 @@ def allow_bytes(size: int) -> Iterator[None]:
         with transaction.atomic():
             yield
         return
-    more = size / SPEED
+    if job := current_job.get(None):
+        job.is_large = True
     with transaction.atomic():
-        _allow(more)
+        before = vars(connection.connection).get("more", 0.0)
+        _allow(before + size / SPEED)
         session = connection.connection
         try:
             yield
-            _allow(0.0)
+            _allow(before)
         except OperationalError as fault:
             vars(fault)["size"] = size
             raise
         finally:
-            vars(session)["more"] = 0.0
+            vars(session)["more"] = before
 
 
 def _allow(more: float) -> None:

@@ -9,16 +9,19 @@ The statements are in the folder `sql`, one a file. A file whose name begins wit
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from operator import or_
 from pathlib import Path
 from typing import Any
 
 import psycopg
 from django.db import connection, transaction
-from django.db.models import BigIntegerField, Func
-from psycopg.rows import tuple_row
+from django.db.models import BigIntegerField, Func, Q
+from psycopg.rows import namedtuple_row, tuple_row
 from psycopg.types.array import ListBinaryDumper
 
 from a2a_tasks.conf import conf
@@ -28,11 +31,16 @@ from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind
 from a2a_tasks.store.backend.sessions import allow_bytes, limit_transaction
 from a2a_tasks.store.records import Batch, WantedEvents
 
-__all__ = ["LARGE", "Bytes", "empty_reopened", "fetch", "is_wanted", "number_values", "read_sql"]
+__all__ = [
+    *("LARGE", "LARGE_READ", "Bytes", "allow_rows", "empty_reopened", "fetch", "fetch_texts"),
+    *("is_wanted", "number_values", "of_turns", "read_sql"),
+]
 
 
 #: Bytes of values beyond which a statement gets more time.
 LARGE = 1024 * 1024
+#: Bytes of texts beyond which their read gets more time.
+LARGE_READ = 2 * LARGE
 FOLDER = Path(__file__).parent / "sql"
 COMMENT, FIELD = re.compile(r"^--.*\n", re.MULTILINE), re.compile(r"\{(\w+)\}")
 VALUE = re.compile(r"%(?:\((\w+)\))?([sb%])")
@@ -67,6 +75,12 @@ def is_wanted(which: str) -> str:
     )
 
 
+def of_turns(turns: Collection[tuple[int, int]]) -> Q:
+    """Select the steps of turns, each a task and the number of a message, by their key: not those of other turns."""
+    each = (Q(task_id=task, input_number=number) for task, number in turns)
+    return functools.reduce(or_, each, Q(task_id__in=()))
+
+
 def empty_reopened(batch: Batch) -> None:
     """Empty the folded artifacts that grow again; call it in the transaction that writes the batch."""
     reopened = Artifact.objects.filter(task_id=batch.task, position__in=batch.reopened)
@@ -83,8 +97,8 @@ def fetch(
 ) -> list[Any]:
     """Return all rows of a statement. Raises django.db's errors.
 
-    `point` is a failpoint before the commit, `size` the approximate number of bytes in the values, if it may be large,
-    and `rows` a row factory of psycopg.
+    `point` is a failpoint before the commit, `size` the approximate number of bytes in the values or in the rows, if it may
+    be large, and `rows` a row factory of psycopg.
     """
     if ON and point:
         with transaction.atomic():
@@ -107,6 +121,23 @@ def fetch(
     ):
         cursor.execute(numbered, given)
         return cursor.fetchall()
+
+
+def fetch_texts(sql: str, values: Mapping[str, Any]) -> list[Any]:
+    """Return all rows of a statement that reads texts. If they are large, they are read in a second one, with more time.
+
+    The statement returns in each row the bytes of all texts, as `size`, but no text if they have more than `most` bytes.
+    """
+    rows = fetch(sql, {**values, "most": LARGE_READ}, rows=namedtuple_row)
+    size = int(rows[0].size) if rows else 0
+    if size > LARGE_READ:
+        return fetch(sql, {**values, "most": sys.maxsize}, size=size, rows=namedtuple_row)
+    return rows
+
+
+def allow_rows(size: int) -> contextlib.AbstractContextManager[None]:
+    """Give statements that read so many bytes the time for them, in one transaction; usual ones get no transaction."""
+    return allow_bytes(size) if size > LARGE_READ else contextlib.nullcontext()
 
 
 @functools.lru_cache(maxsize=256)

@@ -17,11 +17,12 @@ from a2a_tasks.conversation_changes import (
     MemoryChange,
     ValueKind,
 )
-from a2a_tasks.models import ChatPrefix, Task
+from a2a_tasks.models import ChatPrefix, Step, Task
 from a2a_tasks.protocol.chats import ChatPlace
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store.backend import portable, postgres
+from a2a_tasks.store import event_log
+from a2a_tasks.store.backend import portable, postgres, statements
 from a2a_tasks.store.records import (
     ArtifactRow,
     Batch,
@@ -262,10 +263,10 @@ def test_many_at_once_are_each_of_them_alone() -> None:
 
 
 def seen(row: StoredTask | None) -> StoredTask:
-    """The row, with numbers as numbers: a statement returns those of artifacts as texts."""
+    """The row, with numbers as numbers: a statement returns those of artifacts as texts, and counts bytes."""
     assert row is not None
     artifacts = [(key, int(first), body) for key, first, body in row.artifacts or ()]
-    return row._replace(artifacts=artifacts, messages=list(row.messages or ()))
+    return row._replace(artifacts=artifacts, messages=list(row.messages or ()), size=0)
 
 
 def test_find() -> None:
@@ -280,3 +281,29 @@ def test_find() -> None:
     missing = [(STATEMENT, "task-2"), (STATEMENT, ""), (PORTABLE, "task-1")]
     assert postgres.find_tasks(missing) == portable.find_tasks(missing) == {}
     assert postgres.find_task(0) is portable.find_task(0) is None
+
+
+def test_the_bytes_of_a_task_are_those_of_all_it_shows() -> None:
+    """Also of artifacts that grow, whose pieces are read after it."""
+    token = "t"
+    first = new(scope=STATEMENT, held=True, token=token)
+    task, run, _ = written(postgres.insert_tasks([first]))
+    for batch in batches(task, run, token):
+        postgres.append_batches([batch])
+        row = postgres.find_task(task)
+        assert row
+        assert row.size == event_log.count_bytes(task)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_steps(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "LARGE_READ", 0 if large else 10)
+    for task in (1, 2):
+        Step.objects.bulk_create(
+            Step(task_id=task, input_number=number, name=name, result=f'"{number}"', run=1)
+            for number in (1, 2)
+            for name in "ab"
+        )
+    for turns in ([], [(1, 2)], [(1, 1), (2, 2)], [(3, 1)]):
+        assert sorted(postgres.read_steps(turns)) == sorted(portable.read_steps(turns))
+    assert sorted(postgres.read_steps([(1, 2)])) == [(1, 2, "a", '"2"'), (1, 2, "b", '"2"')]

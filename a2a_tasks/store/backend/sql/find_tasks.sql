@@ -7,3 +7,4 @@ join a2a_tasks_task t
   on t.public_id = i.id and t.agent = i.agent and t.owner = i.owner and t.tenant || '' = i.tenant and t.is_task
   and (i.created_by = '' or t.maker = i.created_by)
 join a2a_tasks_context c on c.id = t.context_id
+{_task_sizes}

@@ -1,7 +1,10 @@
--- The events of a task after a number, up to a number of bytes. The server reads only the lengths of bodies beyond it.
-select number, kind, state, run, body from (
+-- The events of a task after a number, up to a number of bytes. The server reads only the lengths of bodies beyond it. Bodies
+-- that have more than `most` bytes in all are not read, either: the first event may be large.
+select number, kind, state, run, case when sum(octet_length(body)) over () <= %(most)s then body end as body,
+  sum(octet_length(body)) over () as size
+from (
   select o.*, coalesce(sum(octet_length(o.body)) over (
     order by o.number rows between unbounded preceding and 1 preceding), 0) as before
   from ({_read_after}) o(number, kind, state, run, body)
 ) e
-where before < %s order by number
+where before < %(max_bytes)s order by number

@@ -1,0 +1,169 @@
+"""Reads of what is large: they get the time that their bytes need, and small ones ask for none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any
+
+import msgspec
+import psycopg
+import pytest
+from django.db import connection, connections
+from django.test import override_settings
+
+from a2a_tasks.models import Event, Step
+from a2a_tasks.protocol.requests import ListTasksRequest
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import db as store_db
+from a2a_tasks.store import event_log, folding, steps, tasks
+from a2a_tasks.store.backend import sessions
+from a2a_tasks.store.db import run_in_thread, run_list_query
+from a2a_tasks.store.records import RunEnd
+from a2a_tasks.store.replies import reply
+from tests.support.proxy import Behaviour, Proxy
+from tests.support.store.world import ALICE, Pen, claim, held, new
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("stack")]
+#: Bytes of what is large, and of what is small; what a link passes in a second.
+LARGE, SMALL, RATE = 2_500_000, 1000, 2_500_000
+KEY = (ALICE, "task-1")
+
+
+def whole(size: int) -> Pen:
+    """A task with an artifact in one piece."""
+    pen = Pen(held())
+    pen.begin("a", "x" * size)
+    list(folding.fold(pen.run.task, 99))
+    return pen
+
+
+def growing(size: int) -> Pen:
+    """A task with an artifact in many pieces."""
+    pen = Pen(held())
+    pen.begin("a", "x" * (size // 10))
+    for _ in range(9):
+        pen.add("a", "x" * (size // 10))
+    return pen
+
+
+def of_two_runs(size: int) -> Pen:
+    """An artifact that another run has begun."""
+    pen = growing(size)
+    Event.objects.filter(task=pen.run.task, number__lt=11).update(run=0)
+    return pen
+
+
+def stepped(size: int) -> Pen:
+    """A task whose turn has kept ten steps."""
+    pen = Pen(held())
+    for n in range(10):
+        row = {"task_id": pen.run.task, "input_number": 1, "run": pen.run.key}
+        Step.objects.create(name=str(n), result="x" * (size // 10), **row)
+    return pen
+
+
+def talkative(size: int) -> Pen:
+    """A task whose second message is at work, and whose first one was long."""
+    pen = Pen(held(text="x" * size))
+    reply(new(text="and?"))
+    pen.state(TaskState.INPUT_REQUIRED, end=RunEnd())
+    (second,) = claim()
+    return Pen(second)
+
+
+Read = Callable[[Pen], Awaitable[Any]]
+LIST = ListTasksRequest(include_artifacts=True, history_length=9)
+READS: dict[str, tuple[Callable[[int], Pen], Read]] = {
+    "task": (whole, lambda pen: tasks.find_batched(KEY)),
+    "task with a long history": (talkative, lambda pen: tasks.find_batched(KEY)),
+    "task of a stream": (whole, lambda pen: run_in_thread(tasks.find_by_key, pen.run.task)),
+    "task that grows": (growing, lambda pen: tasks.find_batched(KEY)),
+    "task before a message": (talkative, lambda pen: run_in_thread(tasks.find_before, pen.run)),
+    "large event": (whole, lambda pen: run_in_thread(event_log.read_after, pen.run.task, 1)),
+    "steps": (stepped, lambda pen: steps.load_batched((pen.run.task, 1))),
+    "list": (whole, lambda pen: run_list_query(tasks.list_tasks, ALICE, LIST)),
+    "references": (whole, lambda pen: run_in_thread(tasks.references, ALICE, ["task-1"])),
+    "pieces of another run": (
+        of_two_runs,
+        lambda pen: run_in_thread(folding.assemble_without, pen.run.key, pen.run.task, "a"),
+    ),
+}
+
+
+@pytest.fixture
+def slow_link(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """A link to the database that passes RATE, and statements that get half a second."""
+    to = connection.get_connection_params()
+    with Proxy(int(to.get("port") or 5432), to.get("host") or "127.0.0.1") as proxy:
+        for name, value in {"HOST": proxy.host, "PORT": str(proxy.port)}.items():
+            monkeypatch.setitem(connections.settings["default"], name, value)
+        monkeypatch.setattr(sessions, "SILENCE_SECONDS", 0.2)
+        store_db.close()
+        with override_settings(A2A_DATABASE_SECONDS=0.5):
+            yield proxy
+        store_db.close()
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_what_is_large_comes_over_a_slow_link(name: str, slow_link: Proxy) -> None:
+    make, read = READS[name]
+    pen = await asyncio.to_thread(closing, partial(make, LARGE))
+    slow_link.behave(Behaviour(rate=RATE))
+    assert length_of(await read(pen)) > LARGE / 2
+
+
+def length_of(found: Any) -> int:
+    """The number of bytes in what was read, about."""
+    return len(msgspec.json.encode(getattr(found, "view", found), enc_hook=repr))
+
+
+def closing(make: Callable[[], Pen]) -> Pen:
+    """Make rows in a thread, which has a connection of its own."""
+    try:
+        return make()
+    finally:
+        connections.close_all()
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_what_is_small_asks_for_no_more_time(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed: list[float] = []
+    monkeypatch.setattr(sessions, "_allow", allowed.append)
+    make, read = READS[name]
+    pen = await asyncio.to_thread(closing, partial(make, SMALL))
+    assert await read(pen)
+    assert allowed == []
+
+
+async def test_small_ones_are_read_in_one_statement_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await asyncio.to_thread(closing, partial(whole, SMALL))
+    await tasks.find_batched(KEY)  # connects
+    asked: list[str] = []
+    execute = psycopg.RawCursor.execute
+
+    def count(cursor: Any, query: Any, *values: Any, **more: Any) -> Any:
+        asked.append(query)
+        return execute(cursor, query, *values, **more)
+
+    monkeypatch.setattr(psycopg.RawCursor, "execute", count)
+    assert await tasks.find_batched(KEY)
+    assert len(asked) == 1
+
+
+async def test_large_ones_keep_no_small_one_waiting(slow_link: Proxy) -> None:
+    """They are read in the threads for lists, and in no flush with others."""
+    await asyncio.to_thread(closing, partial(whole, LARGE))
+    await asyncio.to_thread(closing, lambda: Pen(held("small")))
+    assert await tasks.find_batched((ALICE, "small"))  # connects
+    slow_link.behave(Behaviour(rate=RATE))
+    large = asyncio.gather(tasks.find_batched(KEY), tasks.find_batched(KEY))
+    for _ in range(10):
+        assert await tasks.find_batched((ALICE, "small"))
+        assert not large.done()
+    assert all(await large)
