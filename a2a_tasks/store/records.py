@@ -328,7 +328,7 @@ class StoredTask(NamedTuple):
     messages: Sequence[str] | None
     #: (artifact id, number of its first event, JSON) of each; the JSON is empty while the artifact grows.
     artifacts: Sequence[tuple[str, int | str, str]] | None
-    #: Bytes of its messages and artifacts, with the pieces of growing ones; 0 = not counted.
+    #: Bytes of its messages and artifacts, with its status and the pieces of growing ones; 0 = not counted.
     size: int
 
 

@@ -28,11 +28,11 @@ from a2a_tasks.store.cancel import cancel_by_key
 print(cancel_by_key(Task.objects.get(public_id=sys.argv[1]).pk).status.state)
 """
 READ = """
-import sys, django
+import asyncio, sys, django
 django.setup()
 from a2a_tasks.caller import OwnerScope
-from a2a_tasks.store.tasks import find
-found = find(OwnerScope("", "user:alice", sys.argv[1]), sys.argv[2])
+from a2a_tasks.store.tasks import find_batched
+found = asyncio.run(find_batched((OwnerScope("", "user:alice", sys.argv[1]), sys.argv[2])))
 print(sum(len(raw) for raw in found.view.artifacts))
 """
 
@@ -68,7 +68,9 @@ def test_an_artifact_of_the_largest_size_ends_and_nobody_waits_for_it(host: Host
 
 
 @pytest.mark.parametrize("text", [f"1 {64 * MIB - 1000} 0", f"64 {MIB - 1000} 0"])
-def test_one_of_the_largest_size_is_written_over_a_slow_link(host: Host, text: str) -> None:
+def test_one_of_the_largest_size_is_written_and_read_over_a_slow_link(
+    host: Host, text: str
+) -> None:
     host.way.behave(Behaviour(rate=10_000_000))
     host.send("speaker", text, "large")
     assert bystanders(host, "beside", 3) <= WAITED * LEAST
@@ -77,6 +79,15 @@ def test_one_of_the_largest_size_is_written_over_a_slow_link(host: Host, text: s
     assert host.rows("select max(attempt) from a2a_tasks_run") == [(1,)]
     written = "select sum(octet_length(body)) > 60 * 1024 * 1024 from a2a_tasks_event"
     assert host.rows(written) == [(True,)]
+    assert int(host.run("-c", READ, "speaker", "large")) > 60 * MIB
+
+
+def test_a_run_that_was_lost_reads_its_large_steps_over_a_slow_link(host: Host) -> None:
+    host.way.behave(Behaviour(rate=10_000_000))
+    host.send("walker", f"8 {8 * MIB - 1000}", "large")
+    eventually(lambda: host.states("large") <= ENDED, 240)
+    assert host.states("large") == {"TASK_STATE_COMPLETED"}
+    assert host.rows("select max(attempt) from a2a_tasks_run") == [(2,)]
 
 
 def test_one_of_very_many_pieces_ends_and_can_be_read(host: Host) -> None:

@@ -94,7 +94,7 @@ class Backend(Protocol):
     def find_tasks(
         self, keys: Sequence[tuple[OwnerScope, str]]
     ) -> dict[tuple[OwnerScope, str], StoredTask]:
-        """Return tasks by scope and public id, each consistent at one event number; large ones without messages and artifacts."""
+        """Return tasks by scope and public id, each consistent at one event number; large ones without texts."""
 
     def find_task(self, task: int) -> StoredTask | None:
         """Return the task with this primary key, consistent at one event number."""

@@ -129,7 +129,7 @@ def fetch_texts(sql: str, values: Mapping[str, Any]) -> list[Any]:
     The statement returns in each row the bytes of all texts, as `size`, but no text if they have more than `most` bytes.
     """
     rows = fetch(sql, {**values, "most": LARGE_READ}, rows=namedtuple_row)
-    size = int(rows[0].size) if rows else 0
+    size = int(rows[0].size or 0) if rows else 0
     if size > LARGE_READ:
         return fetch(sql, {**values, "most": sys.maxsize}, size=size, rows=namedtuple_row)
     return rows

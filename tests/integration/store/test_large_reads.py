@@ -64,6 +64,13 @@ def stepped(size: int) -> Pen:
     return pen
 
 
+def asking(size: int) -> Pen:
+    """A task that asks at length."""
+    pen = Pen(held())
+    pen.state(TaskState.INPUT_REQUIRED, "x" * (size // 2), end=RunEnd())
+    return pen
+
+
 def talkative(size: int) -> Pen:
     """A task whose second message is at work, and whose first one was long."""
     pen = Pen(held(text="x" * size))
@@ -78,6 +85,7 @@ LIST = ListTasksRequest(include_artifacts=True, history_length=9)
 READS: dict[str, tuple[Callable[[int], Pen], Read]] = {
     "task": (whole, lambda pen: tasks.find_batched(KEY)),
     "task with a long history": (talkative, lambda pen: tasks.find_batched(KEY)),
+    "task with a long status": (asking, lambda pen: tasks.find_batched(KEY)),
     "task of a stream": (whole, lambda pen: run_in_thread(tasks.find_by_key, pen.run.task)),
     "task that grows": (growing, lambda pen: tasks.find_batched(KEY)),
     "task before a message": (talkative, lambda pen: run_in_thread(tasks.find_before, pen.run)),

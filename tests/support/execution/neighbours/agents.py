@@ -115,3 +115,23 @@ class Maker(Good):
         number, size = map(int, turn.text.split())
         for n in range(number):
             yield turn.artifact("x" * size, id=f"thing-{n}")
+
+
+class Walker(Good):
+    """Takes as many steps as the text says, each with a result of so many bytes, and kills its first process: "8 8000000"."""
+
+    slug = "walker"
+    name = "Walker"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Walk."""
+        number, size = map(int, turn.text.split())
+
+        async def walk() -> str:
+            return "x" * size
+
+        yield turn.working()
+        results = [await turn.step(f"step {n}", walk) for n in range(number)]
+        if turn.attempt == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield str(sum(map(len, results)))
