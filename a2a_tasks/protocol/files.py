@@ -95,7 +95,7 @@ def _task_refers(task: Task) -> bool:
     texts = [task.status.message] if task.status.message else []
     texts += [] if task.history is UNSET else task.history
     texts += [] if task.artifacts is UNSET else task.artifacts
-    return any(_MARK in bytes(text) for text in texts)
+    return True in [_MARK in bytes(text) for text in texts]
 
 
 def in_task(task: Task, link: Link) -> Task:

@@ -221,8 +221,10 @@ def origin(scope: OwnerScope, public_id: str) -> str:
 def _make_found(row: StoredTask) -> FoundTask:
     artifacts = row.artifacts or ()
     growing = {artifact_id: int(first) for artifact_id, first, body in artifacts if not body}
-    with allow_rows(row.size if growing else 0):
-        texts = assemble_growing(row.key, growing, through=row.last_event) if growing else {}
+    texts = {}
+    if growing:
+        with allow_rows(row.size):
+            texts = assemble_growing(row.key, growing, through=row.last_event)
     whole = values.Task(
         id=row.public_id,
         context_id=row.context_id,
