@@ -11,7 +11,6 @@ BEGINS = "tests/integration/store/test_delegations.py"
 CALLS = "tests/integration/execution/test_calls.py"
 TREES = "tests/integration/execution/test_call_trees.py"
 #: Any sequence of all that can happen in a tree, against its laws.
-MACHINE = "tests/integration/store/test_call_machine.py"
 
 BROKEN_TREES: tuple[Broken, ...] = (
     Broken(
@@ -93,6 +92,7 @@ BROKEN_TREES: tuple[Broken, ...] = (
         "    Delegation.objects.filter(pk=asked.call.pk).update(relayed=None)\n",
         "",
         (),
-        MACHINE,
+        "tests/integration/store/test_delegations.py::"
+        "test_a_question_stands_at_the_caller_until_the_answer_is_written",
     ),
 )

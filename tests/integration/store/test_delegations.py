@@ -10,12 +10,12 @@ from a2a_tasks.agents.wanted_call import WantedCall
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import Delegation, Step, Task
 from a2a_tasks.protocol.values import Part, TaskState
-from a2a_tasks.store import parking, runs
+from a2a_tasks.store import call_trees, parking, replies, runs
 from a2a_tasks.store.accept import accept
-from a2a_tasks.store.delegations import CallBegun, CallCompanion, find_tree
+from a2a_tasks.store.delegations import CallBegun, CallCompanion, find_tree, list_relayed
 from a2a_tasks.store.parking import Parking
 from a2a_tasks.store.records import ClaimedRun, LeaseLost
-from tests.support.store.world import expire, held, new
+from tests.support.store.world import Pen, claim, expire, held, new
 
 pytestmark = pytest.mark.django_db
 WANTED = WantedCall(agent="billing", name="call billing", parts=(Part(text="x"),), seconds=60.0)
@@ -75,3 +75,21 @@ def test_a_caller_waits_on_while_its_client_is_asked() -> None:
     assert parking.wake_callers([run.task]) == 0
     Task.objects.filter(public_id="child").update(state=TaskState.COMPLETED)
     assert parking.wake_callers([run.task]) == 1
+
+
+def test_a_question_stands_at_the_caller_until_the_answer_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = held()
+    call(run, "child")
+    assert parking.park(Parking(run, "call billing: answer", 10_000_000_000.0, calls=[WANTED.name]))
+    (child,) = claim(agents=[WANTED.agent])
+    Pen(child).end(TaskState.INPUT_REQUIRED, text="Which account?")
+    call_trees.settle(child.task)
+    caller = Task.objects.get(pk=run.task)
+    stands = {"before": list_relayed(caller).exists()}
+    monkeypatch.setattr(
+        replies, "failpoint", lambda point: stands.update({point: list_relayed(caller).exists()})
+    )
+    replies.reply(new("task-1", text="The first.", context_id=""))
+    assert stands == {"before": True, "call.answering": True, "call.answered": False}
