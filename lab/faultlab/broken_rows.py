@@ -142,9 +142,9 @@ BROKEN_ROWS: tuple[Broken, ...] = (
     ),
     Broken(
         "steps-of-all-turns-are-read",
-        "a2a_tasks/store/steps.py",
-        "    rows = models.Step.objects.filter(of_turns(found))\n",
-        "    rows = models.Step.objects.filter(task_id__in={task for task, _ in found})\n",
+        "a2a_tasks/store/backend/sql/read_steps.sql",
+        "join a2a_tasks_step s on s.task_id = i.task and s.input_number = i.number",
+        "join a2a_tasks_step s on s.task_id = i.task",
         (),
         f"{STORE}/test_steps.py",
     ),
