@@ -10,7 +10,7 @@ import contextlib
 import functools
 import hashlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -116,13 +116,11 @@ def _is_held(principal: Principal) -> bool:
 def erase(principal: Principal) -> Iterator[Erasure]:
     """Cancel and remove the tasks, remove the rest, replace the name. Yield the progress after each step."""
     done = Erasure(f"erased:{secrets.token_hex(8)}")
-    for done in _remove(principal, done):  # noqa: B020 - each step replaces the progress
-        yield done
+    done = yield from _remove(principal, done)
     done = replace(done, left=_count(principal.tasks()))
     if not done.left and not _is_held(principal):
         done = _forget(principal, done)
-        for done in _forget_traces(principal, done):  # noqa: B020 - as above
-            yield done
+        done = yield from _forget_traces(principal, done)
         for _ in _rename_usage(principal, done.name):
             yield done
         for count in _rename(principal, done.name):
@@ -137,7 +135,7 @@ def erase(principal: Principal) -> Iterator[Erasure]:
     yield done
 
 
-def _remove(principal: Principal, done: Erasure) -> Iterator[Erasure]:
+def _remove(principal: Principal, done: Erasure) -> Generator[Erasure, None, Erasure]:
     """Remove the tasks that are not under a hold, with their related rows."""
     digest = hashlib.sha256()
     for keys in principal.slices():
@@ -152,7 +150,8 @@ def _remove(principal: Principal, done: Erasure) -> Iterator[Erasure]:
         for key, name, _ in rows:
             if key not in left:
                 digest.update(f"{name}\n".encode())
-    yield replace(done, digest=digest.hexdigest())
+    yield (done := replace(done, digest=digest.hexdigest()))
+    return done
 
 
 def _cancel(task: int) -> bool:
@@ -167,7 +166,7 @@ def _cancel(task: int) -> bool:
 
 @transaction.atomic
 def _forget(principal: Principal, done: Erasure) -> Erasure:
-    """Remove counts and the key, and the name in decisions. Runs wait for the rows of budgets, so their tables come last."""
+    """Remove counts and the key, and the name in decisions. Runs wait for locked budgets, so budgets come last."""
     principal.find_lost_files().update(owner="", filename="")
     keys, _ = principal.keys().delete()
     if principal.tenant is None:
@@ -184,7 +183,7 @@ def _forget(principal: Principal, done: Erasure) -> Erasure:
 
 
 def _forget_filters(old: str, new: str) -> None:
-    """Replace a name in the filters of bulk jobs and saved views. In queries, whose length is bounded, by a short word."""
+    """Replace a name in the filters of bulk jobs and saved views. A query has a bounded length, so it gets a short word."""
     was, becomes = (f'"owner":{write(name).decode()}' for name in (old, new))
     replaced = Replace("choice", Value(was), Value(becomes))
     BulkJob.objects.filter(choice__contains=was).update(choice=replaced)
@@ -203,7 +202,7 @@ def _take_grants(principal: Principal) -> None:
         )
 
 
-def _forget_traces(principal: Principal, done: Erasure) -> Iterator[Erasure]:
+def _forget_traces(principal: Principal, done: Erasure) -> Generator[Erasure, None, Erasure]:
     """Remove contexts without a task, and the principal's traces at shared tasks of its tenant."""
     used = Task.objects.filter(context=OuterRef("pk"))
     for keys in walk(principal.contexts()):
@@ -217,6 +216,7 @@ def _forget_traces(principal: Principal, done: Erasure) -> Iterator[Erasure]:
     for keys in walk(principal.runs()):
         _rename_requests(keys, principal.name, done.name)
         yield done
+    return done
 
 
 @transaction.atomic

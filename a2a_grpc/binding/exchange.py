@@ -96,9 +96,8 @@ class Exchange:
     async def _execute(self) -> tuple[Any, RequestContext]:
         """Execute the operation and return its result."""
         visit = await self._enter()
-        return await self.table[self._operation(visit.agent)](
-            self._decode(visit), visit.call
-        ), visit
+        operation = self.table[self._operation(visit.agent)]
+        return await operation(self._decode(visit), visit.call), visit
 
     def _decode(self, visit: RequestContext) -> Request:
         message, self._message = self._message, None

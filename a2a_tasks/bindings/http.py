@@ -49,7 +49,7 @@ NOSNIFF = (b"x-content-type-options", b"nosniff")
 #: The type that a body without a Content-Type may be taken for (RFC 9110 §8.3).
 UNNAMED = "application/octet-stream"
 LOCAL = (".localhost", "127.0.0.1", "[::1]")
-#: Bytes of bodies that a process is receiving, in bodies of the largest size, and those of them for its pages.
+#: Maximum bytes of bodies that a process is receiving, and those of them for pages, in bodies of the largest size.
 BODIES, BODIES_OF_PAGES = 64, 16
 #: The first bytes of a body do not count: short messages are read whatever slow clients hold. The number of connections
 #: limits them.
@@ -170,7 +170,7 @@ class Request:
                 if size > 0:
                     quota = quota or body_quota()
                     if not quota.take(size, counted):
-                        raise Overloaded("Too many large bodies come in", retry_after="1")
+                        raise Overloaded("Too many large bodies are under way", retry_after="1")
                     counted += size
         finally:
             if counted and quota:
@@ -187,7 +187,7 @@ def body_quota() -> ByteQuota:
 @of_settings
 @functools.cache
 def page_body_quota() -> ByteQuota:
-    """Return the part of it for pages, whose callers are not known before their bodies are."""
+    """Return the part of it for pages: anyone may send to a page."""
     return ByteQuota(BODIES_OF_PAGES * int(conf.MAX_BODY_BYTES), body_quota())
 
 

@@ -29,7 +29,7 @@ __all__ = ["KEPT", "AgentKind", "SlotLender", "Slots"]
 
 #: Largest ratio of a quota key's slots to the free slots.
 KEPT = 9
-#: Bytes of messages, requests and memory after which a process takes no more runs. All are there twice: as text, and
+#: Bytes of messages, requests and memory after which a process takes no more runs. Each is in memory twice: as text, and
 #: decoded.
 RUN_BYTES = 256 * 1024 * 1024
 #: Least number of runs that may wait in memory for other tasks beside those that have a slot.
@@ -66,7 +66,7 @@ class Slots:
         most_bytes: int | None = None,
     ) -> None:
         """Make `count` slots; `limits` returns the maximum of runs of a kind, if it has one."""
-        #: Number of bytes, of free ones, by quota key, and of runs that have lent theirs.
+        #: Bytes: the limit, those that are free, those by quota key, and those that runs have lent.
         self._most_bytes = self._left = most_bytes or RUN_BYTES
         self._bytes: Counter[str] = Counter()
         self._lent_bytes = 0
@@ -100,7 +100,7 @@ class Slots:
         return awaited
 
     def lend(self, quota_key: str, kind: AgentKind, size: int = 0) -> None:
-        """Count slot and bytes of a run as free that waits in memory for other tasks: they may need them."""
+        """Count slot and bytes of a run that waits in memory as free: the tasks that it waits for may need them."""
         self._lent[kind] += 1
         self._lent_bytes += size
         self.free(quota_key, kind, size)
@@ -145,7 +145,7 @@ class Slots:
         )
 
     def bytes_at_once(self) -> int:
-        """Return after how many bytes of unknown keys a claim is to end, so that no key exceeds its part by more than a run."""
+        """Return the bytes after which a claim ends, so that no key exceeds its part by more than a run."""
         most = KEPT * max(0, self._left)
         fullest = max((size for size in self._bytes.values() if size < most), default=0)
         return min(CLAIM_BYTES, math.ceil((most - fullest) / (KEPT + 1)))

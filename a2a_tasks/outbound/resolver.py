@@ -17,7 +17,7 @@ __all__ = ["Resolve", "SystemResolver"]
 #: Different names without an answer after which the resolver counts as away.
 NAMES_AWAY = 3
 #: Ranks of names, by their last lookups: a quick answer, nothing known, no answer. Names whose answer comes within
-#: QUICK_SECONDS are quick. The ranks of MAX_RANKS names are known.
+#: QUICK_SECONDS are quick. The ranks of MAX_RANKS names are kept.
 QUICK, UNKNOWN, SILENT = range(3)
 QUICK_SECONDS, MAX_RANKS = 1.0, 10_000
 #: Errors of the C library itself.

@@ -259,7 +259,7 @@ class ClaimedRun:
 
     @property
     def size(self) -> int:
-        """The bytes of its message, request and memory, as they are here: one emoji makes a text four times as large."""
+        """The bytes of its message, request and memory in this process. One emoji makes a text four times as large."""
         return sum(map(sys.getsizeof, (self.input, self.request, self.memory)))
 
 

@@ -94,7 +94,7 @@ def claim(
 
 
 def has_more(taken: Sequence[ClaimedRun], limit: int, most: int = CLAIM_BYTES) -> bool:
-    """Return whether there may be more runs to claim than these. Their bytes in the database may be more than here."""
+    """Return whether there may be more runs to claim than these. A text may have more bytes in the database than here."""
     return len(taken) >= min(limit, BATCH) or sum(one.size for one in taken) >= most / 4
 
 

@@ -69,7 +69,7 @@ FORGOTTEN_SECONDS = 600.0
 class Job(Future[T]):
     """A transaction in the store's threads."""
 
-    #: One of its statements has got more time for its bytes, so that who waits has to wait longer, too.
+    #: True once a statement has got more time for its bytes: then its caller waits longer, too.
     is_large = False
 
 

@@ -77,7 +77,7 @@ async def test_are_refused_when_they_are_too_many_and_leave_nothing(path: str) -
 
 
 async def test_of_pages_leave_room_for_messages() -> None:
-    """Whoever sends to a page is not known yet."""
+    """Anyone may send to a page, so pages have a part of the bytes only."""
     async with filled(PAGE), begin(JSON_RPC) as message:
         message.upload(CALL)
         assert (await message.response()).json["result"]["tasks"] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime
 import functools
@@ -17,7 +18,7 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from a2a_tasks.agents import AgentError, Part, Turn, data
+from a2a_tasks.agents import Agent, AgentError, Part, Turn, data
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.execution import dispatch, leases, slots
 from a2a_tasks.execution.runner import Runner
@@ -80,6 +81,20 @@ async def hanging_once(begun: list[int], turn: Turn) -> str:
     if len(begun) == 1:
         await asyncio.Event().wait()
     return "x"
+
+
+@contextlib.contextmanager
+def waiting() -> Iterator[tuple[Agent, list[str], asyncio.Event]]:
+    """Host an agent whose turns wait for the event; the list has the tasks that are at work."""
+    go, at_work = asyncio.Event(), list[str]()
+
+    async def run(turn: Turn) -> str:
+        at_work.append(turn.task_id)
+        await go.wait()
+        return "x"
+
+    with playing(run) as agent:
+        yield agent, at_work, go
 
 
 class TestRunning:
@@ -261,14 +276,7 @@ class TestRunning:
 
     async def test_a_share_has_no_more_slots_than_it_may(self, settings: Any) -> None:
         settings.A2A_RUN_SLOTS_PER_TENANT = 2
-        go, at_work = asyncio.Event(), []
-
-        async def run(turn: Turn) -> str:
-            at_work.append(turn.task_id)
-            await go.wait()
-            return "x"
-
-        with playing(run) as agent:
+        with waiting() as (agent, at_work, go):
             for n in range(4):
                 await due(agent.slug, f"a-{n}", quota_key="a")
             await due(agent.slug, "b-0", quota_key="b")
@@ -284,14 +292,7 @@ class TestRunning:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(slots, "RUN_BYTES", 10 * LARGE)
-        go, at_work = asyncio.Event(), []
-
-        async def run(turn: Turn) -> str:
-            at_work.append(turn.task_id)
-            await go.wait()
-            return "x"
-
-        with playing(run) as agent:
+        with waiting() as (agent, at_work, go):
             for n in range(15):
                 await due(agent.slug, f"a-{n}", quota_key="a", text=LONG)
             async with runner(slots=100) as made:
@@ -356,14 +357,7 @@ class TestRunning:
     async def test_who_comes_next_starts_at_once_beside_a_queue_that_would_fill_every_slot(
         self,
     ) -> None:
-        go, at_work = asyncio.Event(), []
-
-        async def run(turn: Turn) -> str:
-            at_work.append(turn.task_id)
-            await go.wait()
-            return "x"
-
-        with playing(run) as agent:
+        with waiting() as (agent, at_work, go):
             for n in range(15):
                 await due(agent.slug, f"a-{n}", quota_key="a")
             async with runner(slots=10) as made:

@@ -1,4 +1,4 @@
-"""Notices of cancelled tasks: also those that nobody takes cost a cancel and each second's look nothing."""
+"""Notices of cancelled tasks: those that nobody takes slow neither a cancel nor the look of each second."""
 
 from __future__ import annotations
 

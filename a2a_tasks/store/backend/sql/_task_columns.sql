@@ -1,4 +1,4 @@
--- The fields of `StoredTask`, by their names. Texts that have more than `most` bytes are not read.
+-- The fields of `StoredTask`, by their names. If the texts have more than `most` bytes in all, they are not read.
 t.id as key, t.public_id, t.last_event, c.public_id as context_id, t.state, t.status_at,
   case when s.size <= %(most)s then t.status_message else '' end as status_message, t.metadata, s.size,
   case when s.size <= %(most)s then

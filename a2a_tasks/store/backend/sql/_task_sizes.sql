@@ -1,5 +1,5 @@
--- The bytes of a task's messages and artifacts, also in its status; a growing one has those of all pieces since its first. `offset 0` lets the
--- server count once, not at each use.
+-- The bytes of a task's messages, artifacts and status message. A growing artifact has those of all pieces since its first.
+-- `offset 0` lets the server count once, not at each use.
 cross join lateral (
   select coalesce(sum(octet_length(a.body)), 0) as whole, min(a.first_event) filter (where a.body = '') as first
   from a2a_tasks_artifact a where a.task_id = t.id

@@ -1,5 +1,5 @@
--- The events of a task after a number, up to a number of bytes. The server reads only the lengths of bodies beyond it. Bodies
--- that have more than `most` bytes in all are not read, either: the first event may be large.
+-- The events of a task after a number, up to a number of bytes. The server reads only the lengths of bodies beyond it. If the
+-- bodies have more than `most` bytes in all, none is read: the first event may be large.
 select number, kind, state, run, case when sum(octet_length(body)) over () <= %(most)s then body end as body,
   sum(octet_length(body)) over () as size
 from (

@@ -1,4 +1,4 @@
--- The steps of turns. Results that have more than `most` bytes in all are not read.
+-- The steps of turns. If the results have more than `most` bytes in all, none is read.
 select s.task_id, s.input_number, s.name, case when sum(octet_length(s.result)) over () <= %(most)s then s.result end as result,
   sum(octet_length(s.result)) over () as size
 from unnest(%(task)s::bigint[], %(number)s::int[]) as i(task, number)
