@@ -380,8 +380,8 @@ class HostSettings(Constants, Compatibility):
     #: Maximum number of bytes of answers in one process that clients have not read yet. No connection gets more of
     #: them than is left for others. 0 = any number.
     MAX_UNREAD_BYTES: int = 256 * 1024 * 1024
-    #: Maximum size of all artifacts of a run, in bytes as they are stored, large files excluded; a larger output fails
-    #: the task. 0 = any size.
+    #: Maximum size of all artifacts of a run, and of each of its messages (at least 1 MiB), in bytes as they are
+    #: stored, large files excluded; a larger output fails the task. 0 = any size.
     MAX_ARTIFACT_BYTES: int = 64 * 1024 * 1024
     #: Access to download URLs: "signed" (anyone who has the URL) or "authenticated" (only the caller it was made for,
     #: with credentials).

@@ -246,7 +246,7 @@ class Recorder:
     def emit(self, emitted: StatusUpdate | Chunk | Reply) -> None:
         """Add one emission, which is written soon.
 
-        Raises IllegalTransition, the failure of an earlier flush, and AgentError for too many or too large artifacts.
+        Raises IllegalTransition, the failure of an earlier flush, and AgentError for too many artifacts or bytes.
         """
         self._raise_failure()
         if self._question is not None:
@@ -302,7 +302,7 @@ class Recorder:
     def _message(self, said: StatusUpdate | Reply) -> str:
         check_parts(said.parts)
         check_json(said.metadata)
-        return write(
+        message = write(
             Message(
                 message_id=token_hex(16),
                 context_id=self._run.context_id,
@@ -312,7 +312,13 @@ class Recorder:
                 metadata=said.metadata,
                 extensions=said.extensions,
             )
-        ).decode()
+        )
+        limit = self._most_bytes and max(self._most_bytes, MAX_BYTES)  # the text of a failure fits
+        if limit and len(message) > limit:
+            raise AgentError(f"A message of the agent exceeds {limit} bytes.") from TooMuch(
+                "A2A_MAX_ARTIFACT_BYTES"
+            )
+        return message.decode()
 
     def _chunk(self, chunk: Chunk) -> None:
         # This raises for values that JSON cannot express, before anything is changed.

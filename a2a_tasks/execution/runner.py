@@ -558,15 +558,15 @@ class Runner:
 
     def _fail(self, run: ClaimedRun, recorder: Recorder, fault: BaseException) -> RunEnd:
         tracing.fail_current(type(fault).__name__)
-        text = _sendable(str(fault)) if isinstance(fault, AgentError) else "The agent failed."
-        if not isinstance(fault, AgentError):
-            logger.error("run %s of %s failed", run.key, run.scope.agent, exc_info=fault)
+        text = _sendable(str(fault)[:MAX_TRACE_LENGTH])
         trace = _sendable("".join(traceback.format_exception(fault)))[-MAX_TRACE_LENGTH:]
-        said, line = [Part(text=text)], text
-        if not isinstance(fault, AgentError):
-            line = redact(f"{type(fault).__name__}: {_sendable(str(fault))}")
-        if settings.DEBUG and not isinstance(fault, AgentError):  # the client is the author
-            said.append(Part(text=trace))
+        if isinstance(fault, AgentError):
+            said, line = [Part(text=text)], text
+        else:
+            logger.error("run %s of %s failed", run.key, run.scope.agent, exc_info=fault)
+            said, line = [Part(text="The agent failed.")], redact(f"{type(fault).__name__}: {text}")
+            if settings.DEBUG:  # the client is the author
+                said.append(Part(text=trace))
         with contextlib.suppress(IllegalTransition):  # the agent had ended its task already
             recorder.emit(StatusUpdate(TaskState.FAILED, tuple(said)))
         return RunEnd("failed", trace, title_of([Part(text=line)]))

@@ -471,6 +471,24 @@ class TestFailing:
         whole = await run_in_thread(lambda: Artifact.objects.get().body)
         assert 5_000 < len(whole.encode()) < 10_000, "what it said before stays"
 
+    @pytest.mark.parametrize("say", ["working", "ask", "reply"])
+    async def test_a_message_larger_than_all_artifacts_may_be_fails_its_task(
+        self, settings: Any, say: str
+    ) -> None:
+        settings.A2A_MAX_ARTIFACT_BYTES = 10_000
+
+        def run(turn: Turn) -> Iterator[Any]:
+            yield turn.working("x" * 1_000_000)
+            yield getattr(turn, say)("ä" * 600_000)
+
+        said, row = await self.failed(run)
+        assert "A message of the agent exceeds 1048576 bytes" in said
+        assert "A2A_MAX_ARTIFACT_BYTES" in row.error
+
+    async def test_the_text_of_an_agent_error_has_a_bound(self) -> None:
+        said, _ = await self.failed(lambda _: raising(AgentError("x" * 2_000_000)))
+        assert f'"{"x" * 20_000}"' in said
+
     async def test_an_agent_error_is_told(self) -> None:
         def run(turn: Turn) -> Iterator[str]:
             yield "x"
