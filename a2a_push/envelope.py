@@ -18,28 +18,23 @@ import msgspec
 
 from a2a_push import bearer, signing
 from a2a_push.keyring import KeyRing, audience_of, origin
-from a2a_push.selection import SENT_EVENTS, join
-from a2a_tasks.protocol.dialects import DIALECTS, Subject
-from a2a_tasks.protocol.dialects.v01 import V01
+from a2a_push.selection import join
+from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent, fold
-from a2a_tasks.protocol.values import UNSET, PushConfig, Raw, Role, Task, replace
+from a2a_tasks.protocol.lifecycle import LogEvent
+from a2a_tasks.protocol.values import PushConfig, Raw, Role, Task, replace
 
 __all__ = [
     "OMITTED",
-    "SENT_TASKS",
     "Notification",
     "PreparedRequest",
     "abridge",
     "describe",
-    "content_type",
     "notification",
     "prepare",
     "webhook_id",
 ]
 
-JSON, A2A_JSON = "application/json", "application/a2a+json"
-NOTIFICATION_TOKEN, TOKEN = "X-A2A-Notification-Token", "X-A2A-Token"
 API_KEY = "X-API-Key"
 #: Schemes for a Bearer token; the samples of April 2025 use `jwt`.
 BEARER = frozenset({"bearer", "jwt"})
@@ -50,17 +45,12 @@ RESERVED = frozenset(
     | {"keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
     | {signing.ID, signing.TIMESTAMP, signing.SIGNATURE}
 )  # fmt: skip
-_V01 = V01()
-#: Dialects whose webhooks get the task with its artifacts.
-SENT_TASKS = frozenset(DIALECTS) - SENT_EVENTS - {V01.code}
 #: The metadata member that marks an incomplete notification (docs/webhooks.md).
 OMITTED = "urn:a2a-host:omitted"
 OMITTED_TEXT = (
     "Too large for a notification: artifacts, history and long messages are left out. "
     "Get the task (GetTask, tasks/get) to read them."
 )
-#: Dialects whose notifications have no metadata of their own; the status message has metadata in every dialect.
-_WITHOUT_METADATA = frozenset({"s0", V01.code})
 #: The message for a status without one.
 _MESSAGE = write(
     {"messageId": "omitted", "role": Role.AGENT.value, "parts": [{"text": OMITTED_TEXT}]}
@@ -105,21 +95,8 @@ def notification(id_: str, dialect: str, events: Sequence[LogEvent], task: Task)
 
     `task` is their task in its present state; dialects whose webhooks get Tasks use it with the event's status.
     """
-    event = join(events)
-    if dialect not in SENT_EVENTS:
-        body = _write_task(dialect, event, task)
-    else:  # the item of a stream (StreamResponse, A2A 1.0 §4.3.3)
-        spoken = DIALECTS[
-            dialect
-        ]  # with default options: the draft's items always have their wrapper
-        final = event.kind is EventKind.STATUS and event.state in TERMINAL | spoken.features.pauses
-        body = spoken.event(Subject(task.id, task.context_id), event, final=final)
-    return Notification(id_, content_type(dialect), body)
-
-
-def content_type(dialect: str) -> str:
-    """Return the media type of a dialect's notifications."""
-    return A2A_JSON if dialect == "v10" else JSON
+    spoken = DIALECTS[dialect]  # with default options: the draft's items always have their wrapper
+    return Notification(id_, spoken.push_media_type, spoken.push_event(join(events), task))
 
 
 def abridge(id_: str, dialect: str, task: Task, limit: int) -> Notification:
@@ -130,19 +107,14 @@ def abridge(id_: str, dialect: str, task: Task, limit: int) -> Notification:
 
 def describe(id_: str, dialect: str, task: Task) -> Notification:
     """Build the notification of a task as it is: the first one of a webhook that comes late."""
-    if dialect in SENT_EVENTS:
-        subject = Subject(task.id, task.context_id)
-        body = DIALECTS[dialect].first(subject, task, ended=False)[0]
-    elif dialect == V01.code:
-        body = write(_summary(task))
-    else:
-        body = DIALECTS[dialect].answer("GetTask", task)
-    return Notification(id_, content_type(dialect), body)
+    spoken = DIALECTS[dialect]
+    return Notification(id_, spoken.push_media_type, spoken.push_task(task))
 
 
 def _add_note(task: Task, dialect: str, note: dict[str, Any]) -> Task:
     """Return the task with a note in its metadata, or in its status message's where the dialect has no others."""
-    if dialect not in _WITHOUT_METADATA:
+    spoken = DIALECTS[dialect]
+    if spoken.has_metadata and spoken.pushes_content:
         return replace(task, metadata=_with_metadata(task.metadata or Raw(b"{}"), note))
     status = task.status
     message = msgspec.json.decode(status.message or _MESSAGE, type=dict[str, Raw])
@@ -153,22 +125,6 @@ def _add_note(task: Task, dialect: str, note: dict[str, Any]) -> Task:
 def _with_metadata(old: Raw, more: dict[str, Any]) -> Raw:
     members = msgspec.json.decode(old, type=dict[str, Raw])
     return Raw(msgspec.json.encode({**members, **more}))
-
-
-def _write_task(dialect: str, event: LogEvent, task: Task) -> bytes:
-    """Return the Task; in 0.1 an object with both forms that its texts describe."""
-    standing = fold(replace(task, history=UNSET), [event])
-    if dialect == V01.code:
-        return write(_summary(standing))
-    spoken = DIALECTS[dialect]
-    history = UNSET if spoken.features.history == 0 else task.history
-    return spoken.answer("GetTask", replace(standing, history=history))
-
-
-def _summary(task: Task) -> dict[str, object]:
-    status = _V01.status_of(task.status)
-    ended = {"finalStatus": status} if task.status.state in TERMINAL else {}
-    return {"eventType": "taskUpdate", "taskId": task.id, "status": status, **ended}
 
 
 def prepare(
@@ -194,8 +150,7 @@ def prepare(
         if name.lower() not in RESERVED and not name.lower().startswith("proxy-")
     ]
     if config.token and not own:
-        names = (TOKEN, NOTIFICATION_TOKEN) if config.dialect == "v01" else (NOTIFICATION_TOKEN,)
-        headers += [(name, config.token) for name in names]
+        headers += [(name, config.token) for name in DIALECTS[config.dialect].token_headers]
     of = {"taskId": config.task_id, "tenant": tenant, "configId": config.id}
     headers += _authorization(config, notification, keys, of, issuer=issuer, now=now)
     return PreparedRequest(config.url, tuple(headers), notification.body)
@@ -230,8 +185,8 @@ def _authorization(
 
 
 def _write_authorization(config: PushConfig, scheme: str) -> tuple[str, str]:
-    """Return the header of scheme and credentials; 1.0 sends both unchanged (A2A 1.0 §4.3.3)."""
-    kind = "" if config.dialect == "v10" else scheme.lower()
+    """Return the header of scheme and credentials."""
+    kind = "" if DIALECTS[config.dialect].one_scheme else scheme.lower()
     if kind == "apikey":
         return API_KEY, config.credentials
     if kind == "basic":

@@ -4,8 +4,7 @@ The law: webhooks get the events of a stream (not those of tools), in its order 
 same artifact; and the cursor never passes an event that is still to be sent.
 
 * Webhooks of 1.0 and its draft get events (A2A 1.0 §4.3.3). The agent chooses how many: `Agent.push_events`.
-* Those of the older dialects get the whole Task, when it ends or begins to wait for the client: "significant state
-  changes".
+* Those of the older dialects get the Task, when it ends or begins to wait for the client: "significant state changes".
 """
 
 from __future__ import annotations
@@ -16,14 +15,13 @@ from typing import Any
 
 import msgspec
 
+from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.values import Raw
 
-__all__ = ["SENT_EVENTS", "Detail", "SelectionStep", "join", "next_step"]
+__all__ = ["Detail", "SelectionStep", "join", "next_step"]
 
-#: Dialects whose webhooks get events; the others get Tasks.
-SENT_EVENTS = frozenset({"dr", "v10"})
 #: Maximum bytes of joined pieces; with more, a notification is sent while the artifact still grows.
 MAX_JOINED_BYTES = 256 * 1024
 
@@ -107,11 +105,12 @@ def join(events: Sequence[LogEvent]) -> LogEvent:
 
 
 def _is_selected(event: LogEvent, dialect: str, detail: str) -> bool:
+    gets_events = DIALECTS[dialect].pushes_events
     if event.kind is EventKind.ARTIFACT:
-        return dialect in SENT_EVENTS and detail != Detail.STATES
+        return gets_events and detail != Detail.STATES
     if event.kind is not EventKind.STATUS:
         return False
-    return dialect in SENT_EVENTS or event.state in TERMINAL | INTERRUPTED
+    return gets_events or event.state in TERMINAL | INTERRUPTED
 
 
 def _skip(events: Sequence[LogEvent]) -> SelectionStep | None:

@@ -26,14 +26,14 @@ def registrable(config: PushConfig, task_id: str, dialect: str) -> PushConfig:
 
     Raises InvalidParams, which names the wrong members by the client's names.
     """
+    config = replace(config, dialect=config.dialect or dialect)
     below = f"{config.path}." if config.path else ""
     wrong = [(below + name, text) for name, text in _violations(config)]
     if wrong:
         raise InvalidParams(violations=wrong)
-    spoken = config.dialect or dialect
-    features = DIALECTS[spoken].features
+    features = DIALECTS[config.dialect].features
     own = task_id if features.one_webhook else features.webhook_id or str(uuid.uuid4())
-    return replace(config, id=config.id or own, task_id=task_id, dialect=spoken)
+    return replace(config, id=config.id or own, task_id=task_id)
 
 
 def _violations(config: PushConfig) -> Iterator[tuple[str, str]]:
@@ -53,7 +53,7 @@ def _violations(config: PushConfig) -> Iterator[tuple[str, str]]:
         yield "authentication", f"is too long, with token and headers over {MAX_SECRET_LENGTH}"
     yield from _secret_violations(config)
     if not all(map(_TOKEN.fullmatch, config.schemes)):
-        name = "scheme" if config.dialect == "v10" else "schemes"
+        name = "scheme" if DIALECTS[config.dialect].one_scheme else "schemes"
         yield f"authentication.{name}", "must be the name of an authentication scheme"
     if not all(map(_TOKEN.fullmatch, config.headers)):
         yield "headers", "must have names of headers"

@@ -25,6 +25,7 @@ from a2a_tasks.audit import Action
 from a2a_tasks.caller import TENANTS, OwnerScope
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import values
+from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.errors import InvalidParams, RateLimited, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.requests import ListPushConfigsRequest
@@ -55,8 +56,6 @@ REGISTERED = ("dialect", "url", "receiver_id", "schemes", "secret")
 CANCEL_REASON = "the webhook was deleted"
 #: Retry-After for a caller with too many webhooks, in seconds.
 LATER = "60"
-#: The dialect whose webhooks have headers; clients can read back their names: seed-0.
-NAMED_HEADERS = "s0"
 #: The event with which a task begins: a webhook that comes with the first message misses nothing.
 FIRST_EVENT = 1
 #: The column of the sealed secrets.
@@ -294,7 +293,7 @@ def to_value(row: PushConfig, task_id: str) -> values.PushConfig:
 def _to_client_value(row: PushConfig, task_id: str) -> values.PushConfig:
     """Return the config for its client; a seed-0 webhook includes the names of its headers."""
     config = to_value(row, task_id)
-    if row.dialect == NAMED_HEADERS and row.secret:
+    if row.secret and DIALECTS[row.dialect].names_headers:
         with contextlib.suppress(sealing.Unsealable):
             return values.replace(config, headers=_names(unseal_secrets(config, row.secret)))
     return config
@@ -302,7 +301,7 @@ def _to_client_value(row: PushConfig, task_id: str) -> values.PushConfig:
 
 def _names(config: values.PushConfig) -> dict[str, str]:
     """Return the names of the headers, with empty values."""
-    return dict.fromkeys(config.headers if config.dialect == NAMED_HEADERS else (), "")
+    return dict.fromkeys(config.headers if DIALECTS[config.dialect].names_headers else (), "")
 
 
 def unseal_secrets(config: values.PushConfig, secrets: str) -> values.PushConfig:

@@ -14,22 +14,15 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max, Min
 
-from a2a_push.envelope import (
-    SENT_TASKS,
-    Notification,
-    abridge,
-    content_type,
-    describe,
-    notification,
-    webhook_id,
-)
+from a2a_push.envelope import Notification, abridge, describe, notification, webhook_id
 from a2a_push.models import Delivery, DeliveryStatus, PushConfig
-from a2a_push.selection import MAX_JOINED_BYTES, SENT_EVENTS, Detail, SelectionStep, next_step
+from a2a_push.selection import MAX_JOINED_BYTES, Detail, SelectionStep, next_step
 from a2a_push.store import bodies
 from a2a_push.store.records import LARGE
 from a2a_tasks import pubsub
 from a2a_tasks.agents import registry
 from a2a_tasks.conf import base_url, conf
+from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.files import in_event, in_task
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, LogEvent, fold
@@ -136,7 +129,7 @@ def _delivery(config: PushConfig, number: int, through: int, **columns: Any) -> 
         through=through,
         webhook_id=webhook_id(config.pk, task.pk, task.public_id, through),
         dialect=config.dialect,
-        content_type=content_type(config.dialect),
+        content_type=DIALECTS[config.dialect].push_media_type,
         **{"status": DeliveryStatus.PENDING, **columns},
     )
 
@@ -153,7 +146,7 @@ def begin_late(config: PushConfig, url: str = "") -> bool:
     settled = task.state in TERMINAL | INTERRUPTED
     if not (task.is_task or task.state in TERMINAL):
         return False  # its agent may answer with a direct Message
-    if config.dialect not in SENT_EVENTS and not settled:
+    if not DIALECTS[config.dialect].pushes_events and not settled:
         return False
     row = _delivery(config, BEGINNING, task.last_event)
     if url:  # the former one may have had the same
@@ -190,7 +183,7 @@ def _brief(config: PushConfig, name: str) -> Task:
 
 
 def _may_be_large(config: PushConfig, step: SelectionStep) -> bool:
-    if config.dialect in SENT_EVENTS and step.events[0].body:
+    if DIALECTS[config.dialect].pushes_events and step.events[0].body:
         return sum(len(event.body) for event in step.events) > LARGE
     return True
 
@@ -297,7 +290,7 @@ def _read_pages(after: Sequence[LogPosition], limit: int, max_count: int) -> lis
 def _after(config: PushConfig) -> LogPosition:
     """Return the position after the cursor, with the kind of events that the webhook may get."""
     which = WantedEvents.ALL
-    if config.dialect not in SENT_EVENTS:
+    if not DIALECTS[config.dialect].pushes_events:
         which = WantedEvents.ENDS
     elif _detail(config.task.agent) == Detail.STATES:
         which = WantedEvents.STATES
@@ -335,10 +328,11 @@ def _notification(config: PushConfig, step: SelectionStep, name: str) -> Notific
 def _subject(config: PushConfig, name: str, limit: int) -> Task | None:
     """Return the task, complete for dialects that send it; None, without reading it, if it is too large."""
     task = config.task
-    if config.dialect in SENT_TASKS:
-        found = find_by_key(task.pk) if count_bytes(task.pk) <= limit else None
-        return replace(found.view, id=name or task.public_id) if found else None
-    return _brief(config, name or task.public_id)
+    spoken = DIALECTS[config.dialect]
+    if spoken.pushes_events or not spoken.pushes_content:
+        return _brief(config, name or task.public_id)
+    found = find_by_key(task.pk) if count_bytes(task.pk) <= limit else None
+    return replace(found.view, id=name or task.public_id) if found else None
 
 
 def _without_content(config: PushConfig, name: str, event: LogEvent, limit: int) -> Task:

@@ -17,7 +17,7 @@ from a2a_tasks.protocol.catalogue import BY_NAME
 from a2a_tasks.protocol.dialects.signed_members import CardSignature
 from a2a_tasks.protocol.errors import A2AError, InvalidParams, MethodNotFound
 from a2a_tasks.protocol.fields import Fields
-from a2a_tasks.protocol.lifecycle import LogEvent, mark_of
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent, fold, mark_of
 from a2a_tasks.protocol.requests import (
     CancelTaskRequest,
     CreatePushConfigRequest,
@@ -42,6 +42,7 @@ from a2a_tasks.protocol.values import (
     TaskPage,
     TaskState,
     UnsetType,
+    replace,
 )
 
 __all__ = [
@@ -187,6 +188,20 @@ class Dialect(ABC):
     skill_members: ClassVar[tuple[str, ...]] = ("id", "name", "description", "tags")
     #: The signature of its card; None = the dialect has none.
     signature: ClassVar[CardSignature | None] = None
+    #: True if webhooks get the events of a stream (A2A 1.0 §4.3.3); others get the task, when it ends or waits.
+    pushes_events: ClassVar[bool] = False
+    #: True if a task is sent to webhooks with its content; False = its status alone.
+    pushes_content: ClassVar[bool] = True
+    #: The media type of what webhooks get.
+    push_media_type: ClassVar[str] = "application/json"
+    #: The headers of a webhook's token.
+    token_headers: ClassVar[tuple[str, ...]] = ("X-A2A-Notification-Token",)
+    #: True if a webhook has one authentication scheme, sent as it was given (A2A 1.0 §4.3.3).
+    one_scheme: ClassVar[bool] = False
+    #: True if clients choose the headers of their webhooks; they can read back the names.
+    names_headers: ClassVar[bool] = False
+    #: True if tasks have metadata.
+    has_metadata: ClassVar[bool] = True
     #: Maps JSON-RPC methods to operations.
     methods: ClassVar[Mapping[str, str]]
     #: HTTP+JSON routes; none if the dialect has no such binding.
@@ -280,6 +295,21 @@ class Dialect(ABC):
     @abstractmethod
     def event(self, subject: Subject, event: LogEvent, *, final: bool) -> bytes:
         """Return the JSON of a stream item for a status or artifact event; `final`: the stream ends with it."""
+
+    def push_event(self, event: LogEvent, task: Task) -> bytes:
+        """Return the body of a webhook's notification of an event; `task` is its task in its present state."""
+        if self.pushes_events:
+            ends = TERMINAL | self.features.pauses
+            final = event.kind is EventKind.STATUS and event.state in ends
+            return self.event(Subject(task.id, task.context_id), event, final=final)
+        history = UNSET if self.features.history == 0 else task.history
+        return self.push_task(replace(fold(replace(task, history=UNSET), [event]), history=history))
+
+    def push_task(self, task: Task) -> bytes:
+        """Return the body of a webhook's notification of a task as it is."""
+        if self.pushes_events:
+            return self.first(Subject(task.id, task.context_id), task, ended=False)[0]
+        return self.answer("GetTask", task)
 
     @abstractmethod
     def error(self, fault: A2AError) -> Mapping[str, Any]:

@@ -47,6 +47,7 @@ class Draft(PushResources, Kinds):
     path, admits = "1.0-draft", frozenset({"1.0", "0.3"})
     card_members = cards.ABOUT | cards.MODES | {"protocolVersion"}
     signature = CardSignature(DRAFT)
+    pushes_events = True
     methods = {
         "SendMessage": "SendMessage",
         "SendStreamingMessage": "SendStreamingMessage",

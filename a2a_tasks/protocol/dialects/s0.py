@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from a2a_tasks.protocol import errors
 from a2a_tasks.protocol.dialects.reading import identity
 from a2a_tasks.protocol.dialects.trees import Tree
@@ -11,7 +9,7 @@ from a2a_tasks.protocol.dialects.v00 import V00
 from a2a_tasks.protocol.errors import MethodNotFound
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.requests import CreatePushConfigRequest, SubscribeToTaskRequest
-from a2a_tasks.protocol.values import PushConfig, Raw, TaskState
+from a2a_tasks.protocol.values import PushConfig, TaskState
 
 __all__ = ["S0"]
 
@@ -24,6 +22,7 @@ class S0(V00):
 
     code, version, title = "s0", "", "seed-0"
     path, admits = "seed-0", frozenset[str]()
+    names_headers, has_metadata = True, False
     methods = {
         "agent/getCard": "GetAgentCard",
         **{method: name for method, name in V00.methods.items() if method != "tasks/resubscribe"},
@@ -55,7 +54,3 @@ class S0(V00):
 
     def push_config(self, config: PushConfig) -> Tree:
         return {"url": config.url, "headers": dict.fromkeys(config.headers, MASK)}
-
-    def task_metadata(self, metadata: Raw | None) -> Any:
-        """Return None: tasks of this dialect have no metadata."""
-        return None

@@ -179,13 +179,9 @@ class V00(TreeDialect):
         optional = {
             "artifacts": artifacts,
             "history": history,
-            "metadata": self.task_metadata(task.metadata),
+            "metadata": task.metadata if self.has_metadata else None,
         }
         return tree | {key: value for key, value in optional.items() if value}
-
-    def task_metadata(self, metadata: Raw | None) -> Any:
-        """Return the metadata of a task unchanged."""
-        return metadata
 
     def status_event(self, subject: Subject, status: Tree, more: Tree, *, final: bool) -> Tree:
         return {"id": subject.id, "status": status, "final": final, **more}

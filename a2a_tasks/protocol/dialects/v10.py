@@ -201,6 +201,8 @@ class V10(Dialect):
     path, admits = "1.0", frozenset({"1.0"})
     card_members = cards.ABOUT | cards.MODES | {"supportedInterfaces"}
     signature = CardSignature(FINAL, loosely=True)
+    pushes_events, one_scheme = True, True
+    push_media_type = "application/a2a+json"
     methods = {operation.name: operation.name for operation in OPERATIONS}
     #: SubscribeToTask is POST in the text and GET in the proto; both are served.
     routes = tuple(

@@ -28,7 +28,6 @@ from a2a_push.envelope import OMITTED, webhook_id
 from a2a_push.keyring import Audience
 from a2a_push.keys import ring
 from a2a_push.models import Delivery, PushConfig, Receiver
-from a2a_push.selection import SENT_EVENTS
 from a2a_push.store import claims, configs, receivers, replays, results, switches
 from a2a_push.store.delivery_selection import DeliverySelection
 from a2a_push.store.records import Candidate
@@ -36,6 +35,7 @@ from a2a_tasks import pubsub
 from a2a_tasks.models import Event, Task
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.dialects import DIALECTS
+from a2a_tasks.protocol.dialects.v10 import V10
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
@@ -97,16 +97,29 @@ def _add_up(receiver: Inbox) -> dict[str, str]:
     return texts
 
 
+class NewDialect(V10):
+    """A dialect that is one class."""
+
+    code, push_media_type, token_headers = "new", "text/new", ("X-New",)
+
+
 class TestATask:
     """What is told of one task."""
 
-    async def test_is_told_from_its_beginning_to_its_end(self, receiver: Inbox) -> None:
-        writer = await pen()
-        await register(receiver.url())
+    @pytest.mark.parametrize("dialect", ["v10", "new"])
+    async def test_is_told_from_its_beginning_to_its_end(
+        self, receiver: Inbox, dialect: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(DIALECTS, NewDialect.code, NewDialect())
+        writer, spoken = await pen(), DIALECTS[dialect]
+        await register(receiver.url(), dialect=dialect, token="mine")
         async with delivering():
             await story(writer)
             await settled(3)
         assert receiver.said == ["working", "one two", "completed"]
+        for seen in receiver.seen:
+            assert seen.header("content-type") == [spoken.push_media_type]
+            assert seen.header(spoken.token_headers[0].lower()) == ["mine"]
 
     @pytest.mark.parametrize(
         ("dialect", "is_told_before"),
@@ -828,7 +841,7 @@ class TestTheHostItself:
 class TestTheBeginning:
     """From where a webhook is told."""
 
-    @pytest.mark.parametrize("dialect", sorted(SENT_EVENTS))
+    @pytest.mark.parametrize("dialect", ["dr", "v10"])
     async def test_is_the_task_as_it_is_when_it_was_registered(
         self, receiver: Inbox, dialect: str
     ) -> None:
@@ -855,7 +868,7 @@ class TestTheBeginning:
             await swept(deliverer)
         assert receiver.said == ["completed"]
         await until(idle)
-        if dialect in SENT_EVENTS:
+        if DIALECTS[dialect].pushes_events:
             assert json.loads(receiver.seen[0].body).keys() == {"task"}
 
     @pytest.mark.parametrize("dialect", sorted(DIALECTS))

@@ -89,6 +89,7 @@ DONE_03 = (
     '{"state":"completed","message":{"kind":"message","messageId":"m-2","role":"agent",'
     f'"parts":[{{"kind":"text","text":"done é"}}]}},"timestamp":"{WHEN}"}}'
 )
+TASK_03 = f'{{"kind":"task","id":"task-1","contextId":"ctx-1","status":{DONE_03},{KINDS}}}'
 
 #: Dialect, what happened, and the body.
 GOLDEN: list[tuple[str, tuple[LogEvent, ...], str]] = [
@@ -113,38 +114,25 @@ GOLDEN: list[tuple[str, tuple[LogEvent, ...], str]] = [
         f'{{"eventType":"taskUpdate","taskId":"task-1","status":{DONE_00},"finalStatus":{DONE_00}}}',
     ),
     ("v01", (AUTH_REQUIRED,), f'{{"eventType":"taskUpdate","taskId":"task-1","status":{AUTH_00}}}'),
-    (
-        "v02",
-        (COMPLETED,),
-        f'{{"kind":"task","id":"task-1","contextId":"ctx-1","status":{DONE_03},{KINDS}}}',
-    ),
-    (
-        "v03",
-        (COMPLETED,),
-        f'{{"kind":"task","id":"task-1","contextId":"ctx-1","status":{DONE_03},{KINDS}}}',
-    ),
+    ("v02", (COMPLETED,), TASK_03),
+    ("v03", (COMPLETED,), TASK_03),
     (
         "v03",
         (REJECTED,),
         f'{{"kind":"task","id":"task-1","contextId":"ctx-1","status":{{"state":"rejected","timestamp":"{WHEN}"}},{KINDS}}}',
     ),
-    (
-        "dr",
-        (CANCELED,),
-        '{"statusUpdate":{"taskId":"task-1","contextId":"ctx-1",'
-        f'"status":{{"state":"cancelled","timestamp":"{WHEN}"}},"final":true}}}}',
-    ),
-    (
-        "dr",
-        (status(S.INPUT_REQUIRED),),
-        '{"statusUpdate":{"taskId":"task-1","contextId":"ctx-1",'
-        f'"status":{{"state":"input-required","timestamp":"{WHEN}"}},"final":true}}}}',
-    ),
-    (
-        "dr",
-        (WORKING,),
-        '{"statusUpdate":{"taskId":"task-1","contextId":"ctx-1",'
-        f'"status":{{"state":"working","timestamp":"{WHEN}"}},"final":false}}}}',
+    *(
+        (
+            "dr",
+            (event,),
+            '{"statusUpdate":{"taskId":"task-1","contextId":"ctx-1",'
+            f'"status":{{"state":"{word}","timestamp":"{WHEN}"}},"final":{final}}}}}',
+        )
+        for event, word, final in [
+            (CANCELED, "cancelled", "true"),
+            (status(S.INPUT_REQUIRED), "input-required", "true"),
+            (WORKING, "working", "false"),
+        ]
     ),
     (
         "dr",

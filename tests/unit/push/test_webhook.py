@@ -50,7 +50,7 @@ def test_secrets_and_headers_are_bounded_together(said: dict[str, Any]) -> None:
         ({"url": "https://10.0.0.1/"}, "url"),
         ({"token": "a\nb"}, "token"),
         ({"credentials": "a\r\nX-B: c"}, "authentication.credentials"),
-        ({"schemes": ("a b",)}, "authentication.schemes"),
+        ({"schemes": ("a b",), "dialect": "v03"}, "authentication.schemes"),
         ({"headers": {"a b": "c"}}, "headers"),
         ({"headers": {"a": "b\x7f"}}, "headers"),
     ],
