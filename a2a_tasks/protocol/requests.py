@@ -27,8 +27,8 @@ class SendMessageRequest:
     #: The id that the client gives the task, whether it exists or not (the oldest dialects); empty = the host makes
     #: one.
     named: str = ""
-    #: Codes of dialects: a message reopens an ended task made in one of them, instead of being refused.
-    reopens: frozenset[str] = frozenset()
+    #: The message reopens an ended task, if that was made in a dialect that allows it, instead of being refused.
+    reopens: bool = False
     #: The answer must be a task: the dialect has no direct Message.
     wants_task: bool = False
     #: States at which a stream of this message ends although the task goes on.

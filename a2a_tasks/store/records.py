@@ -145,8 +145,8 @@ class NewTask:
     #: True if its run waits for the earlier ones of its context.
     ordered: bool = False
     lease: PreclaimedLease | None = None
-    #: Dialects whose ended tasks begin anew: if the task has ended and was created in one of them, a successor begins.
-    reopens: frozenset[str] = frozenset()
+    #: If the task has ended and was created in a dialect whose tasks begin anew, a successor begins.
+    reopens: bool = False
     #: The question that the message answers in place of the client; it answers no other one.
     answers: StoredQuestion | None = None
     #: The number of the event with the question that the client answers; 0 = whatever the task asks.

@@ -16,6 +16,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Context, Delegation, Message, Run, RunStatus, Task
 from a2a_tasks.protocol import values
+from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.errors import (
     ContextMismatch,
     InvalidParams,
@@ -55,7 +56,7 @@ _decode = msgspec.json.Decoder(values.Message).decode
 def reply(new: NewTask) -> Accepted:
     """Write a message to the task `new.id`; an empty `new.context_id` stands for the task's own.
 
-    If the task has ended and `new.reopens` contains its dialect, a successor begins under its id.
+    If the task has ended, and `new.reopens` and its dialect allow it, a successor begins under its id.
     Raises TaskNotFound, TaskEnded, ContextMismatch; TaskNotWaiting if `new.answers` is not the task's present question;
     RateLimited if too many of its messages are unfinished.
     """
@@ -252,7 +253,8 @@ def _refuse(task: Task | None, new: NewTask) -> None:
         raise TaskNotWaiting("The task does not ask this, or not any more", taskId=new.id)
     if new.context_id and new.context_id != task.context.public_id:
         raise ContextMismatch.field("message.contextId", "is not the context of the task")
-    if TaskState(task.state) in TERMINAL and task.origin_dialect not in new.reopens:
+    reopened = new.reopens and DIALECTS[task.origin_dialect].features.reopens
+    if TaskState(task.state) in TERMINAL and not reopened:
         raise TaskEnded(f"The task is {TaskState(task.state).word}", taskId=new.id)
 
 

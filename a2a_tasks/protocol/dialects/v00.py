@@ -34,8 +34,6 @@ from a2a_tasks.protocol.values import Message, PushConfig, Raw, Role, Task, Task
 __all__ = ["V00"]
 
 S = TaskState
-#: Dialects whose clients choose the ids of their tasks, and may reopen them.
-REOPENED = frozenset({"s0", "v00", "v01"})
 
 
 class V00(TreeDialect):
@@ -109,7 +107,7 @@ class V00(TreeDialect):
         return SendMessageRequest(
             message=self._message(message or Fields({}), session),
             named=name,
-            reopens=REOPENED if self.switches.v01_reopen_terminal else frozenset(),
+            reopens=self.features.reopens and self.switches.v01_reopen_terminal,
             wants_task=not self.features.direct_message,
             pauses=self.features.pauses,
             # Modes were words before they were media types.

@@ -117,7 +117,7 @@ class TestRaces:
                 partial(configs.create, ALICE, config(f"c-{c}", task_id=f"task-{n}"))
                 for c in range(3)
             ]
-            again = new(f"task-{n}", text="again", dialect="v01", reopens=frozenset({"v01"}))
+            again = new(f"task-{n}", text="again", dialect="v01", reopens=True)
             race(partial(reply, again), *creates)
             assert sorted(ids(f"task-{n}")) == ["c-0", "c-1", "c-2"]
 

@@ -181,7 +181,7 @@ class TestWhatGoesOn:
     def test_stays_in_its_drawer(self, before: Policy) -> None:
         begin(ALICE, before, dialect="v01")
         after = shared if before is own else own
-        again = new(scope=after(ALICE), principal=ALICE.principal, reopens=frozenset({"v01"}))
+        again = new(scope=after(ALICE), principal=ALICE.principal, reopens=True)
         assert reply(again).view.history
         cancel(after(ALICE), "task-1")
         begun_anew = reply(again)

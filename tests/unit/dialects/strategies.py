@@ -662,7 +662,7 @@ def understood_send(form: Form, asking: Asking) -> SendMessageRequest:
             accepted_output_modes=tuple(modes.get(mode, mode) for mode in asking.modes),
             history_length=length,
             named=named,
-            reopens=frozenset({"s0", "v00", "v01"}),
+            reopens=True,
             wants_task=True,
             pauses=INTERRUPTED,
         )
