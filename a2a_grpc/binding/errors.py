@@ -13,12 +13,12 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from grpclib.const import Status
 
 from a2a_grpc.binding.call import Metadata
+from a2a_grpc.binding.messages import GrpcForm
 from a2a_tasks.agents import Agent
-from a2a_tasks.bindings.door import switches
 from a2a_tasks.bindings.errors import headers_of
 from a2a_tasks.protocol.dialects.dialect import by_kind
-from a2a_tasks.protocol.dialects.v10 import CODES_1_0_0
-from a2a_tasks.protocol.errors import A2AError, InvalidParams, TaskEnded
+from a2a_tasks.protocol.dialects.trees import INVALID
+from a2a_tasks.protocol.errors import A2AError, InvalidParams
 
 __all__ = ["GrpcRefusal", "refusal"]
 
@@ -37,16 +37,9 @@ class GrpcRefusal:
     details: Sequence[Message]
 
 
-def _code(fault: A2AError, dialect: str) -> Status:
-    name = fault.grpc_status
-    if dialect != "v10" or switches().v10_error_table == "1.0.0":
-        _, name = by_kind(CODES_1_0_0, fault) or (0, name)
-    return Status[name]
-
-
-def _message(fault: A2AError, dialect: str) -> str:
+def _message(fault: A2AError, spoken: GrpcForm) -> str:
     """Return the message; for peers of 0.3 the name of the error precedes a colon."""
-    if dialect == "v10" or not fault.reason:
+    if not spoken.names_errors or not fault.reason:
         return fault.message
     name = "".join(word.capitalize() for word in fault.reason.removesuffix("_ERROR").split("_"))
     return f"{name}Error: {fault.message}"
@@ -80,10 +73,11 @@ def _details(fault: A2AError, headers: Mapping[str, str]) -> list[Message]:
     return found
 
 
-def refusal(fault: A2AError, dialect: str, agent: Agent | None = None) -> GrpcRefusal:
+def refusal(fault: A2AError, spoken: GrpcForm, agent: Agent | None = None) -> GrpcRefusal:
     """Return the error in a dialect's form; HTTP's headers (challenges, Retry-After) become trailers."""
-    if dialect == "v03" and isinstance(fault, TaskEnded):
+    if by_kind(spoken.faces, fault) == INVALID:
         fault = InvalidParams(fault.message)  # the error of 0.3 for a message to an ended task
-    code, message = _code(fault, dialect), _clip(_message(fault, dialect))
+    _, code = by_kind(spoken.codes, fault) or (0, fault.grpc_status)
+    message = _clip(_message(fault, spoken))
     headers = [(name.decode(), value.decode()) for name, value in headers_of(fault, agent)]
-    return GrpcRefusal(code, message, headers, _details(fault, dict(headers)))
+    return GrpcRefusal(Status[code], message, headers, _details(fault, dict(headers)))

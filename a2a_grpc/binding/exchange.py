@@ -146,7 +146,7 @@ class Exchange:
     def refuse(self, fault: A2AError) -> None:
         """End the call with an error."""
         self.observed.note_fault(fault)
-        refused = refusal(fault, self.dialect, self.agent)
+        refused = refusal(fault, form(self.dialect), self.agent)
         trailers = (*self.trailers, *refused.trailers)
         self.call.end(refused.code, refused.message, trailers, refused.details)
 

@@ -11,24 +11,26 @@ from a2a_grpc.binding.codecs import encoder
 from a2a_grpc.binding.schema import FINAL, SUPERSET
 from a2a_tasks.bindings.door import switches
 from a2a_tasks.conf import of_settings
-from a2a_tasks.protocol.dialects import CompatOptions, Dialect, cards
+from a2a_tasks.protocol.dialects import CompatOptions, cards
 from a2a_tasks.protocol.dialects.dialect import Subject
 from a2a_tasks.protocol.dialects.dr import Draft
 from a2a_tasks.protocol.dialects.kinds import Kinds
 from a2a_tasks.protocol.dialects.resources import task_of
 from a2a_tasks.protocol.dialects.trees import Tree, TreeDialect
 from a2a_tasks.protocol.dialects.v03_rest import V03Rest
-from a2a_tasks.protocol.dialects.v10 import V10
+from a2a_tasks.protocol.dialects.v10 import CODES_1_0_0, V10
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.lifecycle import LogEvent
 from a2a_tasks.protocol.requests import CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest
 from a2a_tasks.protocol.values import Message, Raw, Task, TaskPage
 
-__all__ = ["form"]
+__all__ = ["GrpcForm", "form"]
 
 
 class FinalForm(V10):
     """A2A 1.0 as `lf.a2a.v1`: its JSON is ProtoJSON, so only the items of streams differ."""
+
+    names_errors, faces = False, TreeDialect.faces
 
     def first(self, subject: Subject, item: Task | Raw, *, ended: bool) -> list[bytes]:
         return [_final_item(text) for text in super().first(subject, item, ended=ended)]
@@ -47,6 +49,9 @@ def _read_task_name(fields: Fields) -> str:
 
 class V03Form(V03Rest):
     """A2A 0.2 and 0.3 as `a2a.v1`: tasks have resource names, and absent booleans are false."""
+
+    #: True if the message of an error begins with its name.
+    names_errors, codes = True, CODES_1_0_0
 
     def read_get(self, fields: Fields) -> GetTaskRequest:
         return GetTaskRequest(
@@ -84,7 +89,7 @@ class DraftForm(V03Form):
     """The draft of 1.0 as `a2a.v1`."""
 
     code, version, title = Draft.code, Draft.version, Draft.title
-    features = Draft.features
+    features, faces = Draft.features, Draft.faces
 
     def __init__(self, switches: CompatOptions | None = None) -> None:
         super().__init__(replace(switches or CompatOptions(), double_base64_v03=False))
@@ -108,11 +113,12 @@ class DraftForm(V03Form):
 
 _final_item = encoder(f"{FINAL}.StreamResponse")
 _superset_item = encoder(f"{SUPERSET}.StreamResponse")
-FORMS: Mapping[str, type[Dialect]] = {"v10": FinalForm, "v03": V03Form, "dr": DraftForm}
+GrpcForm = FinalForm | V03Form
+FORMS: Mapping[str, type[GrpcForm]] = {"v10": FinalForm, "v03": V03Form, "dr": DraftForm}
 
 
 @of_settings
 @functools.cache
-def form(code: str) -> Dialect:
+def form(code: str) -> GrpcForm:
     """Return the gRPC form of the dialect of that code, with the operator's options."""
     return FORMS[code](switches())

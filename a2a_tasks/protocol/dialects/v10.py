@@ -319,10 +319,13 @@ class V10(Dialect):
         data = {"data": details} if details else {}
         return {"code": fault.code, "message": fault.message, **data}
 
+    @property
+    def codes(self) -> Mapping[type[A2AError], tuple[int, str]]:
+        """HTTP status and gRPC name of errors where they differ from 1.0.1."""
+        return CODES_1_0_0 if self.switches.v10_error_table == "1.0.0" else {}
+
     def refusal(self, fault: A2AError) -> DialectRefusal:
-        http, grpc = fault.http_status, fault.grpc_status
-        if self.switches.v10_error_table == "1.0.0":
-            http, grpc = by_kind(CODES_1_0_0, fault) or (http, grpc)
+        http, grpc = by_kind(self.codes, fault) or (fault.http_status, fault.grpc_status)
         return DialectRefusal(http, status_body(fault, http, grpc))
 
     def card(self, card: Mapping[str, Any], url: str) -> Mapping[str, Any]:
