@@ -264,7 +264,7 @@ def _sort(rows: Sequence[call_news.Row]) -> CallNews:
     return CallNews(
         sorted({parent for kind, parent, _ in rows if kind in call_news.CALLERS}),
         sorted({parent for kind, parent, _ in rows if kind in call_news.ASKING}),
-        sorted({(parent, number) for kind, parent, number in rows if kind in call_news.OVER}),
+        sorted({(parent, number) for kind, parent, number in rows if kind == call_news.OVER}),
         next((key for kind, key, _ in rows if kind == call_news.LOOKED_AT), 0),
     )
 

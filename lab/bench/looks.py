@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from statistics import median, quantiles
 from typing import Any
-from unittest import mock
 
 import psycopg
 
@@ -96,14 +95,11 @@ async def _serve(server: Server, url: str, name: str) -> str:
 
 def _explain(connection: psycopg.Connection[Any]) -> None:
     """Print what PostgreSQL reads for the statement of a look, which does not depend on the machine."""
-    from a2a_tasks.store.backend import call_news  # noqa: PLC0415 - as above
-    from a2a_tasks.store.delegations import RECENT  # noqa: PLC0415 - as above
+    from a2a_tasks.store.backend.call_news import FIND  # noqa: PLC0415 - as above
 
-    asked: list[str] = []
-    with mock.patch.object(call_news, "fetch", lambda sql, _: asked.append(sql)):
-        call_news.find(RECENT[0], 0)
-    explain = f"explain (analyze, buffers) {asked[0]}".replace("%s", "0")
-    plan = [str(row) for (row,) in connection.execute(explain.encode())]
+    explain = f"explain (analyze, buffers) {FIND}"
+    values = {"recent": 5.0, "after": 0, "most": 1000}
+    plan = [str(row) for (row,) in connection.execute(explain.encode(), values)]
     told = [line.strip() for line in plan if "Buffers" in line][:1]
     told += [line.strip() for line in plan if "Seq Scan" in line or "Execution" in line]
     say("; ".join(told))

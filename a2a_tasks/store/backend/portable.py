@@ -83,6 +83,7 @@ from a2a_tasks.store.segments import DIED, EndSegment
 max_threads: int | None = 1
 has_word_index = False
 key_share = ""
+find_call_news = call_news.find_portably
 
 # --- new tasks ------------------------------------------------------------------------------------
 
@@ -633,11 +634,6 @@ def _read_until(
 def read_clock() -> float:
     """See `interface.Backend`. The clock of SQLite is that of its host."""
     return time.time()
-
-
-def find_call_news(recent: datetime.timedelta, after: int) -> list[call_news.Row]:
-    """See `interface.Backend`."""
-    return call_news.find_portably(recent)
 
 
 @transaction.atomic

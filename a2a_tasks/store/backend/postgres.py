@@ -8,7 +8,6 @@ would be a deadlock. See `interface` for the contract of each function, and docs
 from __future__ import annotations
 
 import contextlib
-import datetime
 import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -55,6 +54,7 @@ from a2a_tasks.store.segments import DIED, HANDED_BACK, write_end
 max_threads: int | None = None
 has_word_index = True
 key_share = " for key share"
+find_call_news = call_news.find
 
 # --- new tasks ------------------------------------------------------------------------------------
 
@@ -468,11 +468,6 @@ def read_clock() -> float:
     """See `interface.Backend`."""
     ((now,),) = fetch("select extract(epoch from clock_timestamp())::float8", [])
     return float(now)
-
-
-def find_call_news(recent: datetime.timedelta, after: int) -> list[call_news.Row]:
-    """See `interface.Backend`."""
-    return call_news.find(recent, after)
 
 
 def shift_waits(seconds: float) -> None:

@@ -28,12 +28,13 @@ from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import ON, failpoint
 from a2a_tasks.models import Artifact
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind
+from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.backend.sessions import allow_bytes, limit_transaction
 from a2a_tasks.store.records import Batch, WantedEvents
 
 __all__ = [
     *("LARGE", "LARGE_READ", "Bytes", "allow_rows", "empty_reopened", "fetch", "fetch_texts"),
-    *("is_wanted", "number_values", "of_turns", "read_sql"),
+    *("is_wanted", "number_values", "of_turns", "read_sql", "write_states"),
 ]
 
 
@@ -68,11 +69,15 @@ def _fill(field: str, fields: Mapping[str, str]) -> str:
 
 def is_wanted(which: str) -> str:
     """Return the SQL condition that event `e` is selected by a value of `WantedEvents`, whose SQL is `which`."""
-    ends = ", ".join(f"'{state.value}'" for state in sorted(TERMINAL | INTERRUPTED))
     return (
         f"({which} = {WantedEvents.ALL:d} or e.kind = {EventKind.STATUS:d} "
-        f"and ({which} = {WantedEvents.STATES:d} or e.state in ({ends})))"
+        f"and ({which} = {WantedEvents.STATES:d} or e.state in ({write_states(TERMINAL | INTERRUPTED)})))"
     )
+
+
+def write_states(states: Collection[str]) -> str:
+    """Return the states as members of a list in SQL: the planner compares them with the conditions of indexes."""
+    return ", ".join(f"'{TaskState(state).value}'" for state in sorted(states))
 
 
 def of_turns(turns: Collection[tuple[int, int]]) -> Q:
