@@ -20,13 +20,13 @@ from a2a_push.store.configs import to_value
 from a2a_push.store.cursor import BATCH_BYTES, next_deliveries
 from a2a_push.store.receivers import policy, read, to_columns
 from a2a_push.store.records import Candidate, ClaimedWebhook
-from a2a_push.store.rows import update_each
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import clock
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.backend.sessions import is_cut_off
 from a2a_tasks.store.db import is_away, run_here
+from a2a_tasks.store.rows import update_each
 from a2a_tasks.store.runs import read_requests
 from a2a_tasks.telemetry import tracing
 from a2a_tasks.telemetry.trace_context import trace_in

@@ -20,7 +20,6 @@ from a2a_push.store import claims
 from a2a_push.store.configs import to_value
 from a2a_push.store.receivers import policy, read, to_columns
 from a2a_push.store.records import AttemptResult, ClaimedWebhook, WebhookLeaseLost
-from a2a_push.store.rows import update_each
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.failpoints import failpoint
@@ -30,6 +29,7 @@ from a2a_tasks.store import audit, clock
 from a2a_tasks.store.backend.sessions import is_cut_off
 from a2a_tasks.store.batched_call import BatchedCall, one_by_one
 from a2a_tasks.store.db import is_away, run_to_completion
+from a2a_tasks.store.rows import update_each
 
 __all__ = ["SLOW_SECONDS", "SettledAttempt", "settle", "settle_batched"]
 

@@ -24,7 +24,8 @@ from a2a_tasks.store.backend.statements import of_turns
 from a2a_tasks.store.behind import release
 from a2a_tasks.store.quarantine import count_death
 from a2a_tasks.store.records import CLAIM_BYTES, ClaimedRun, LeaseLost, WantedRuns
-from a2a_tasks.store.segments import HANDED_BACK, EndSegment
+from a2a_tasks.store.rows import update_each
+from a2a_tasks.store.segments import DIED, HANDED_BACK, EndSegment
 from a2a_tasks.telemetry.trace_context import AttemptBefore, note_attempt
 
 __all__ = [
@@ -56,8 +57,7 @@ BATCH = 100
 COUNTING = 0x0A2A << 32
 #: Maximum numbers of waiting runs that are counted for a queue's depth, and compared for its age.
 MAX_COUNTED, MAX_AGED = 10_000, 1000
-#: The columns of a run that a death changes, and those that change when it is queued for its next attempt. That attempt
-#: begins anew: it says again what was said before a park, and so replaces what this attempt said after it.
+#: The columns of a run that a death changes.
 COUNTED = (
     "error",
     "request",
@@ -67,7 +67,16 @@ COUNTED = (
     "max_events",
     "longest_life",
 )
-WAITING = ("status", "token", "lease_until", "due_at", "said", "parked_in")
+#: The values of a run that is queued for its next attempt. That attempt begins anew: it says again what was said before a
+#: park, and so replaces what this attempt said after it.
+AGAIN: dict[str, Any] = {
+    "status": RunStatus.QUEUED,
+    "token": "",
+    "lease_until": None,
+    "due_at": Now(),
+    "said": 0,
+    "parked_in": "",
+}
 
 
 def claim(
@@ -205,15 +214,13 @@ def _hand_back_one(task: int, token: str, *, tried: bool) -> None:
     if not Task.objects.filter(pk=task, run_token=token).update(run_token=""):
         return
     run = Run.objects.get(token=token, status=RunStatus.RUNNING)
-    run.request = note_attempt(run.request, AttemptBefore.of(token, run.attempt))
+    request = note_attempt(run.request, AttemptBefore.of(token, run.attempt))
     if tried:
         run.error += f"Attempt {run.attempt} on {run.worker} was stopped with its process.\n"
     else:
         run.attempt -= 1
-    run.status, run.token, run.lease_until = RunStatus.QUEUED, "", None
-    run.due_at, run.said, run.parked_in = Now(), 0, ""
-    run.past = EndSegment(HANDED_BACK)
-    run.save(update_fields=[*WAITING, "attempt", "error", "request", "past"])
+    changes = {"attempt": run.attempt, "error": run.error, "request": request, **AGAIN}
+    Run.objects.filter(pk=run.pk).update(**changes, past=EndSegment(HANDED_BACK))
 
 
 def unclaim(worker: str, mark: str) -> None:
@@ -405,7 +412,9 @@ def _die(run: Run, how: str, others: int, *, stepped: bool, lost: bool) -> None:
 def _save_as_queued(found: Sequence[Run]) -> None:
     """Queue the runs for their next attempt, with the columns that their deaths have changed."""
     failpoint("rescue.fenced")
-    backend().save_as_queued(found)
+    update_each(found, COUNTED)
+    queued = Run.objects.filter(pk__in=[run.pk for run in found])
+    queued.update(**AGAIN, past=EndSegment(DIED))
 
 
 def read_requests(tasks: Collection[int]) -> dict[int, str]:
@@ -428,7 +437,7 @@ def _give_up(task: Task, run: Run, client: str) -> LogEvent:
     run.error = (
         f"The process running the agent died {times}, and the task was given up.\n{run.error}"
     )
-    run.save(update_fields=[*COUNTED, *WAITING, "ended_at"])
+    run.save(update_fields=[*COUNTED, "status", "token", "lease_until", "ended_at"])
     return _fail_task(task, f"The agent was interrupted {times} and was given up{client}.")
 
 

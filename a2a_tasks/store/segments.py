@@ -13,29 +13,21 @@ from django.db import models
 from django.db.models import Func
 
 from a2a_tasks.models import Run, RunStatus
+from a2a_tasks.store.sql_files import read_sql
 
 __all__ = [
     *("DIED", "HANDED_BACK", "PARKED", "EndSegment", "Segment"),
-    *("find_last_begin", "read_segments", "write_end"),
+    *("find_last_begin", "read_segments"),
 ]
 
 PARKED, DIED, HANDED_BACK = "parked", "died", "handed back"
 #: Most segments of a run. Beyond that, the first one stays, and the oldest of the others goes.
 MOST = 100
-_NOW = "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')"
-_EPOCH = "(julianday({}) - 2440587.5) * 86400.0"
-#: The value of `past` with the present attempt, by vendor. Its holes are the word for its end, and the step of its wait. A
-#: dead one ended with its lease.
-_POSTGRESQL = f"""(case when jsonb_array_length(past) >= {MOST} then past - 1 else past end)
-  || jsonb_build_array(jsonb_build_array(attempt, worker, extract(epoch from started_at),
-    extract(epoch from least(clock_timestamp(), lease_until)), {{how}}, {{step}}))"""
-_SQLITE = f"""json_insert(case when json_array_length(past) >= {MOST} then json_remove(past, '$[1]') else past end, '$[#]',
-  json_array(attempt, worker, {_EPOCH.format("started_at")}, {_EPOCH.format(f"min({_NOW}, lease_until)")}, {{how}}, {{step}}))"""
-
-
-def write_end(how: str) -> str:
-    """Return PostgreSQL's value of `past` in an update that ends the attempt of a run."""
-    return _POSTGRESQL.format(how=f"'{how}'", step="''")
+#: The value of `past` with the present attempt, by vendor.
+PAST = {
+    vendor: read_sql(f"_past_{vendor}", most=str(MOST), how="%s", step="%s")
+    for vendor in ("postgresql", "sqlite")
+}
 
 
 class EndSegment(Func):
@@ -50,11 +42,7 @@ class EndSegment(Func):
         self, compiler: Any, connection: Any, **_: Any
     ) -> tuple[str, list[Any]]:
         """Return the SQL of this database, and its values."""
-        is_postgresql = connection.vendor == "postgresql"
-        written = (_POSTGRESQL if is_postgresql else _SQLITE).format(
-            how="%s::text", step="%s::text"
-        )
-        return written if is_postgresql else written.replace("::text", ""), self._values
+        return PAST[connection.vendor], self._values
 
 
 class Segment(NamedTuple):

@@ -16,9 +16,10 @@ BROKEN_WAITING: tuple[Broken, ...] = (
     # --- what an attempt leaves to the next one
     Broken(
         "death-that-keeps-what-the-park-counted",
-        "a2a_tasks/store/backend/sql/queue_again.sql",
-        "  said = 0, parked_in = '', error = d.error,",
-        "  error = d.error,",
+        "a2a_tasks/store/runs.py",
+        "    queued.update(**AGAIN, past=EndSegment(DIED))",
+        '    more = {name: AGAIN[name] for name in ("status", "token", "lease_until", "due_at")}\n'
+        "    queued.update(**more, past=EndSegment(DIED))",
         ("text",),
         "told-in-parts",
     ),

@@ -15,7 +15,8 @@ from django.db.models.functions import Now
 
 from a2a_tasks.models import AskPolicy, Delegation, Run, RunStatus, Task
 from a2a_tasks.models.task import ENDED, WAITING
-from a2a_tasks.store.backend.statements import fetch, read_sql, write_states
+from a2a_tasks.store.backend.statements import fetch, write_states
+from a2a_tasks.store.sql_files import read_sql
 
 __all__ = [
     "ASKING",

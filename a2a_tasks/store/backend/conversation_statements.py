@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from a2a_tasks.conversation_changes import ConversationChanged
-from a2a_tasks.store.backend.statements import fetch, read_sql
+from a2a_tasks.store.backend.statements import fetch
 from a2a_tasks.store.records import Batch
+from a2a_tasks.store.sql_files import read_sql
 
 __all__ = ["change_conversations"]
 

@@ -17,7 +17,8 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from a2a_tasks.models import BEHIND, WAITS_FOR_SLOT, Run, RunStatus
-from a2a_tasks.store.backend.statements import fetch, read_sql
+from a2a_tasks.store.backend.statements import fetch
+from a2a_tasks.store.sql_files import read_sql
 
 __all__ = ["behind_another", "find_last_eligible_round", "join_round", "list_waiting_agents"]
 

@@ -15,7 +15,6 @@ from typing import Any, Protocol
 from django.db import connection
 
 from a2a_tasks.caller import OwnerScope
-from a2a_tasks.models import Run
 from a2a_tasks.protocol.lifecycle import LogEvent
 from a2a_tasks.store.backend import call_news, portable, postgres
 from a2a_tasks.store.records import (
@@ -77,9 +76,6 @@ class Backend(Protocol):
         self, tokens: Collection[str], tried: Collection[str]
     ) -> list[tuple[str, str]]:
         """Queue runs again, except those that another transaction has locked. Returns (token, queue) of each."""
-
-    def save_as_queued(self, runs: Sequence[Run]) -> None:
-        """Queue locked runs again, with their new counts of deaths."""
 
     def keep_steps(self, steps: Sequence[StepResult]) -> set[int]:
         """Write results of steps once, if their runs still hold their tasks. Returns the positions of the written ones.

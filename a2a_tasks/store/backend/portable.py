@@ -57,7 +57,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, workers
 from a2a_tasks.store.backend import call_news, fair_queue
-from a2a_tasks.store.backend.statements import empty_reopened, is_wanted, of_turns, read_sql
+from a2a_tasks.store.backend.statements import empty_reopened, is_wanted, of_turns
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
     REPEAT_SECONDS,
@@ -78,7 +78,7 @@ from a2a_tasks.store.records import (
     make_recorded,
 )
 from a2a_tasks.store.scoping import visible_to
-from a2a_tasks.store.segments import DIED, EndSegment
+from a2a_tasks.store.sql_files import read_sql
 
 max_threads: int | None = 1
 has_word_index = False
@@ -482,20 +482,6 @@ def extend_locked_lease(token: str, runs_in_process: int) -> bool:
 def hand_back_unlocked(tokens: Collection[str], tried: Collection[str]) -> list[tuple[str, str]]:
     """See `interface.Backend`. It returns none, so that the caller hands them back one by one."""
     return []
-
-
-def save_as_queued(runs: Sequence[Run]) -> None:
-    """See `interface.Backend`."""
-    for run in runs:
-        run.status, run.token, run.lease_until, run.due_at = RunStatus.QUEUED, "", None, Now()
-        run.said, run.parked_in, run.past = 0, "", EndSegment(DIED)
-        run.save(
-            update_fields=[
-                *("status", "token", "lease_until", "due_at", "said", "parked_in"),
-                *("error", "request", "past"),
-                *("deaths", "shared_deaths", "died_at_event", "max_events", "longest_life"),
-            ]
-        )
 
 
 # --- steps ----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from psycopg.rows import namedtuple_row
 
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conf import conf
-from a2a_tasks.models import BEHIND, Run
+from a2a_tasks.models import BEHIND
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit, workers
@@ -31,7 +31,6 @@ from a2a_tasks.store.backend.statements import (
     fetch,
     fetch_texts,
     is_wanted,
-    read_sql,
 )
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
@@ -49,7 +48,8 @@ from a2a_tasks.store.records import (
     WantedRuns,
     make_recorded,
 )
-from a2a_tasks.store.segments import DIED, HANDED_BACK, write_end
+from a2a_tasks.store.segments import HANDED_BACK, MOST
+from a2a_tasks.store.sql_files import read_sql
 
 max_threads: int | None = None
 has_word_index = True
@@ -330,23 +330,13 @@ def extend_locked_lease(token: str, runs_in_process: int) -> bool:
         raise
 
 
-HAND_BACK = read_sql("hand_back", past=write_end(HANDED_BACK))
+HAND_BACK = read_sql("hand_back", most=str(MOST), how=f"'{HANDED_BACK}'", step="''")
 
 
 def hand_back_unlocked(tokens: Collection[str], tried: Collection[str]) -> list[tuple[str, str]]:
     """See `interface.Backend`."""
     rows = fetch(HAND_BACK, {"tokens": list(tokens), "tried": list(tried)})
     return [(token, queue) for token, queue in rows]
-
-
-QUEUE_AGAIN = read_sql("queue_again", past=write_end(DIED))
-
-
-def save_as_queued(runs: Sequence[Run]) -> None:
-    """See `interface.Backend`."""
-    counts = ("deaths", "shared_deaths", "died_at_event", "max_events", "longest_life")
-    names = ("pk", "error", *counts, "request")
-    fetch(QUEUE_AGAIN, {name: [getattr(run, name) for run in runs] for name in names})
 
 
 # --- steps ----------------------------------------------------------------------------------------
@@ -528,15 +518,11 @@ def update_rows(
 ) -> None:
     """See `interface.Backend`."""
     names = [column.column for column in columns]
-    arrays = ", ".join(f"%s::{column.rel_db_type(connection)}[]" for column in columns)
+    arrays = ", ".join(f"%b::{column.rel_db_type(connection)}[]" for column in columns)
     changes = ", ".join(f"{name} = given.{name}" for name in names[keys:])
     same = " and ".join(f"{table}.{name} = given.{name}" for name in names[:keys])
     given = f"unnest({arrays}) as given({', '.join(names)})"
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"update {table} set {changes} from {given} where {same}",  # noqa: S608 - names of ours
-            values,
-        )
+    fetch(f"update {table} set {changes} from {given} where {same} returning 1", values)  # noqa: S608 - names of ours
 
 
 def filter_keys(statement: str, keys: list[int]) -> list[int]:

@@ -3,8 +3,6 @@
 Django's own cursor binds values on the client, so that PostgreSQL parses and plans these long statements every time;
 see docs/decisions/0002. Behind a pool of transactions set A2A_PREPARE=0: then each statement has a transaction with
 limits of its own (docs/decisions/0005).
-
-The statements are in the folder `sql`, one a file. A file whose name begins with an underscore is a part of others.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from operator import or_
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -34,7 +31,7 @@ from a2a_tasks.store.records import Batch, WantedEvents
 
 __all__ = [
     *("LARGE", "LARGE_READ", "Bytes", "allow_rows", "empty_reopened", "fetch", "fetch_texts"),
-    *("is_wanted", "number_values", "of_turns", "read_sql", "write_states"),
+    *("is_wanted", "number_values", "of_turns", "write_states"),
 ]
 
 
@@ -42,8 +39,6 @@ __all__ = [
 LARGE = 1024 * 1024
 #: Bytes of texts beyond which their read gets more time.
 LARGE_READ = 2 * LARGE
-FOLDER = Path(__file__).parent / "sql"
-COMMENT, FIELD = re.compile(r"^--.*\n", re.MULTILINE), re.compile(r"\{(\w+)\}")
 VALUE = re.compile(r"%(?:\((\w+)\))?([sb%])")
 
 
@@ -52,19 +47,6 @@ class Binary(list[Any]):
 
 
 psycopg.adapters.register_dumper(Binary, ListBinaryDumper)
-
-
-def read_sql(name: str, **fields: str) -> str:
-    """Return the statement in `sql/<name>.sql`, without its comments.
-
-    Each `{field}` in it is replaced by the value of this name, else by the file of this name.
-    """
-    text = COMMENT.sub("", (FOLDER / f"{name}.sql").read_text(encoding="utf-8")).strip()
-    return FIELD.sub(lambda found: _fill(found[1], fields), text)
-
-
-def _fill(field: str, fields: Mapping[str, str]) -> str:
-    return fields[field] if field in fields else read_sql(field, **fields)
 
 
 def is_wanted(which: str) -> str:

@@ -18,7 +18,6 @@ from a2a_push.retry_schedule import Disable, GiveUp, Retry, Uncounted
 from a2a_push.store import claims, configs, cursor, receivers, replays, switches
 from a2a_push.store.records import AttemptResult, ClaimedWebhook, WebhookLeaseLost
 from a2a_push.store.results import SettledAttempt, settle
-from a2a_push.store.rows import update_each
 from a2a_tasks import pubsub
 from a2a_tasks.caller import OwnerScope, scope_in
 from a2a_tasks.protocol.lifecycle import EventKind
@@ -26,6 +25,7 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.append import append
 from a2a_tasks.store.file_links import is_signed
 from a2a_tasks.store.records import ArtifactRow, NewEvent
+from a2a_tasks.store.rows import update_each
 from tests.support.push.configs import registered
 from tests.support.store.world import ALICE, Pen, held
 

@@ -13,4 +13,4 @@ update a2a_tasks_run r set status = 'queued', token = '', lease_until = null, du
     'Attempt ' || r.attempt || ' on ' || r.worker || ' was stopped with its process.' || chr(10) else '' end,
   request = case when r.request ~ '"trace": ?[[]' then left(r.request, -1) || ',"before":["'
     || left(encode(sha256(convert_to(r.token, 'UTF8')), 'hex'), 16) || '",' || r.attempt || ']}' else r.request end,
-  past = {past} from held h where r.id = h.id returning h.token, h.queue
+  past = {_past_postgresql} from held h where r.id = h.id returning h.token, h.queue
