@@ -8,44 +8,43 @@ migration of this app makes the index.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 
 from django.db import connection, transaction
 
 from a2a_tasks.store.backend.interface import backend
 
-__all__ = ["use_index", "use_nothing_else"]
+__all__ = ["BITMAPS", "plan", "use_index", "use_nothing_else"]
 
 
-@contextmanager
-def use_index() -> Iterator[None]:
+#: Settings of the planner that make steps along an index cheap, and those that leave it nothing but bitmaps.
+CHEAP, BITMAPS = {"random_page_cost": "0.1"}, {"enable_seqscan": "off", "enable_indexscan": "off"}
+
+
+def use_index() -> AbstractContextManager[None]:
     """Make the planner use the index for a value that is rare among many keys.
 
     By itself the planner takes unordered values for values on all pages, and would rather scan all keys.
     """
-    if not backend().has_word_index:
-        yield
-        return
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("set local random_page_cost = 0.1")
-        yield
-        cursor.execute("set local random_page_cost to default")
+    return plan(CHEAP)
 
 
-@contextmanager
-def use_nothing_else() -> Iterator[None]:
+def use_nothing_else() -> AbstractContextManager[None]:
     """Make the planner find all rows of a name by the indexes of rare values, of whichever table (PostgreSQL).
 
     By itself it would read the whole table in the order of the key.
     """
-    with use_index():
-        if backend().has_word_index:
-            with connection.cursor() as cursor:
-                cursor.execute("set local enable_seqscan = off; set local enable_indexscan = off")
+    return plan(CHEAP | BITMAPS)
+
+
+@contextmanager
+def plan(settings: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of PostgreSQL's planner until the block ends, in a transaction."""
+    if not backend().has_word_index:
         yield
-        if backend().has_word_index:
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    "set local enable_seqscan to default; set local enable_indexscan to default"
-                )
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("; ".join(f"set local {name} = {value}" for name, value in settings.items()))
+        yield
+        cursor.execute("; ".join(f"set local {name} to default" for name in settings))

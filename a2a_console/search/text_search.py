@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import re
 
-from django.db import connection, transaction
-from django.db.models import BooleanField, Exists, OuterRef, Q
+from django.db import connection
+from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
+from a2a_console import sparse_index
 from a2a_tasks.models import Message
 from a2a_tasks.store.backend.interface import backend
 
@@ -24,20 +25,15 @@ _WORD = re.compile(r"[^\W_]+")
 MAX_WORDS = 8
 #: The part of all tasks from which words are common; the index is not searched for them.
 COMMON = 0.05
-#: As in the index, which the migration of this app makes.
-_VECTOR = "to_tsvector('simple', regexp_replace(opening, '[^[:alnum:]]+', ' ', 'g'))"
-_INDEX = "a2a_tasks_message_words"
-_HITS = f"""
-select task_id from a2a_tasks_message
-where number = 1 and opening <> '' and {_VECTOR} @@ to_tsquery('simple', %s) limit %s
-"""  # noqa: S608 - a constant
 #: The words that ANALYZE found to be frequent, and the part of all openings that has each.
-_FREQUENT = f"""
+_FREQUENT = """
 select word, part from pg_stats,
   unnest(most_common_elems::text::text[], most_common_elem_freqs::float[]) as frequent(word, part)
-where schemaname = current_schema and tablename = '{_INDEX}' and word is not null
-"""  # noqa: S608 - a constant
-_MATCHES = f"opening <> '' and {_VECTOR} @@ to_tsquery('simple', %s)"
+where schemaname = current_schema and tablename = 'a2a_tasks_message_words' and word is not null
+"""
+#: As in the index, which the migration of this app makes.
+_MATCHES = """(opening <> ''
+  and to_tsvector('simple', regexp_replace(opening, '[^[:alnum:]]+', ' ', 'g')) @@ to_tsquery('simple', %s))"""
 
 
 def words_of(text: str) -> list[str]:
@@ -53,11 +49,8 @@ def hits(words: list[str], limit: int) -> list[int] | None:
     """
     if not backend().has_word_index or _share(words) >= COMMON:
         return None
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("set local enable_seqscan = off; set local enable_indexscan = off")
-        cursor.execute(_HITS, [_query(words), limit + 1])
-        found = [key for (key,) in cursor.fetchall()]
-        cursor.execute("set local enable_seqscan = on; set local enable_indexscan = on")
+    with sparse_index.plan(sparse_index.BITMAPS):
+        found = list(_filter(words).values_list("task_id", flat=True)[: limit + 1])
     return found if len(found) <= limit else None
 
 
@@ -72,14 +65,13 @@ def _share(words: list[str]) -> float:
 
 def match_words(words: list[str]) -> Q:
     """Return a condition that checks each task for these words."""
-    first = Message.objects.filter(task_id=OuterRef("pk"), number=1)
+    return Q(Exists(_filter(words).filter(task_id=OuterRef("pk"))))
+
+
+def _filter(words: list[str]) -> QuerySet[Message]:
+    """Return the first messages of tasks that have these words."""
+    first = Message.objects.filter(number=1)
     if backend().has_word_index:
-        first = first.filter(RawSQL(f"({_MATCHES})", [_query(words)], BooleanField()))  # noqa: S611  # nosec B611 - a constant
-    else:
-        for word in words:
-            first = first.filter(opening__icontains=word)
-    return Q(Exists(first))
-
-
-def _query(words: list[str]) -> str:
-    return " & ".join(f"'{word}':*" for word in words)
+        query = " & ".join(f"'{word}':*" for word in words)
+        return first.filter(RawSQL(_MATCHES, [query], BooleanField()))  # noqa: S611  # nosec B611 - a constant
+    return first.filter(*(Q(opening__icontains=word) for word in words))
