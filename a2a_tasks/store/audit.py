@@ -19,6 +19,7 @@ from a2a_tasks.audit.actor import actor as acting_now
 from a2a_tasks.audit.actor import request_id
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.store.sql_files import read_sql
 
 __all__ = ["DONE", "REFUSED", "encode_detail", "note", "note_each"]
 
@@ -27,10 +28,7 @@ DONE, REFUSED = "done", "refused"
 REFUSALS = frozenset(
     {Action.LOGIN_FAILED, Action.ACCESS_REFUSED, Action.ACCESS_DENIED, Action.ANNOUNCEMENT_REFUSED}
 )
-INSERT = """
-insert into a2a_tasks_auditentry (tenant, agent, actor, action, object, outcome, detail, request)
-values (%s, %s, %s, %s, %s, %s, %s, %s)
-"""
+INSERT = read_sql("insert_audit_entry")
 #: Maximum number of characters of a text in the detail; names are shorter.
 MAX_LENGTH = 200
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from a2a_tasks.audit.chain import BEGINNING, ChainEntry, hash_link, mac, new_salts
@@ -25,9 +25,6 @@ __all__ = ["entry_of", "newest_seal", "seal", "seal_all", "list_unsealed"]
 MAX_COUNT = 500
 #: Columns of an entry that are hashed.
 COLUMNS = [field.name for field in fields(ChainEntry)]
-INSERT = """
-insert into a2a_tasks_auditlink (number, entry_id, actor_salt, object_salt, hash) values (%s, %s, %s, %s, %s)
-"""
 #: The number of the lock under which one process at a time seals (an advisory lock of PostgreSQL).
 LOCK = 0x413241_5345414C
 
@@ -88,23 +85,26 @@ def _link(entries: Sequence[ChainEntry], last: AuditSeal | None, through: int) -
         (last.number, last.hash, last.newest, last.floor) if last else (0, BEGINNING, 0, 0)
     )
     links = list(_links(entries, number, previous))
-    with connection.cursor() as cursor:
-        cursor.executemany(INSERT, links)
-    number, *_, link = links[-1]
+    AuditLink.objects.bulk_create(links)
+    end = links[-1]
     AuditSeal.objects.create(
-        number=number,
-        hash=link,
-        mac=mac(keys()[0], number, link),
+        number=end.number,
+        hash=end.hash,
+        mac=mac(keys()[0], end.number, end.hash),
         newest=max(newest, entries[-1].id),
         horizon=backend().read_snapshot("xmax"),  # read after the entries
         floor=max(floor, min(through, entries[-1].id)),
     )
 
 
-def _links(
-    entries: Iterable[ChainEntry], number: int, previous: str
-) -> Iterator[tuple[int, int, str, str, str]]:
+def _links(entries: Iterable[ChainEntry], number: int, previous: str) -> Iterator[AuditLink]:
     for entry in entries:
         number, salts = number + 1, new_salts()
         previous = hash_link(number, entry, salts, previous)
-        yield number, entry.id, salts.actor, salts.object, previous
+        yield AuditLink(
+            number=number,
+            entry_id=entry.id,
+            actor_salt=salts.actor,
+            object_salt=salts.object,
+            hash=previous,
+        )

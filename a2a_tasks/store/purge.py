@@ -44,6 +44,7 @@ from a2a_tasks.store.idempotency import forget_idempotency
 from a2a_tasks.store.legal_holds import exclude_held, in_force
 from a2a_tasks.store.retention import days_of_tenants
 from a2a_tasks.store.run_lines import count_lines, cut_lines
+from a2a_tasks.store.sql_files import read_sql
 from a2a_tasks.store.usage import purge_usage
 
 __all__ = ["RetentionLimits", "Removed", "purge", "remove_each", "survey"]
@@ -68,16 +69,7 @@ COLUMNS = (
     "status_at",
 )
 
-# The tasks that have events, in order, each found by one step in the index of the primary key.
-LOGGED = """
-with recursive logged(task_id) as (
-  select min(task_id) from a2a_tasks_event where task_id > %s
-  union all
-  select (select min(e.task_id) from a2a_tasks_event e where e.task_id > logged.task_id)
-  from logged where task_id is not null
-)
-select task_id from logged where task_id is not null limit %s
-"""
+LOGGED = read_sql("find_logged_tasks")
 
 
 class RetentionLimits(NamedTuple):
