@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.utils import timezone
+from rest_framework import ISO_8601, serializers
 
-__all__ = ["duration", "moment", "took"]
+__all__ = ["MomentField", "duration", "moment", "took"]
+
+
+class MomentField(serializers.DateTimeField):
+    """A moment in UTC, in the form of RFC 3339, whatever the settings of the project are."""
+
+    format = ISO_8601
+    timezone = UTC
 
 
 def duration(span: timedelta) -> str:

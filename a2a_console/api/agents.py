@@ -12,12 +12,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_console.api.operators import Operator, RequiredRight, filter_visible
-from a2a_console.api.pagination import ItemsPagination, MomentField
+from a2a_console.api.pagination import ItemsPagination
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.search.bounded_rows import COUNTED, newest
 from a2a_console.statistics.agent_status import AgentStatus, list_agent_statuses
 from a2a_console.statistics.counts import COUNTED as COUNTED_RUNS
+from a2a_console.times import MomentField
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.security import list_accepted, open_to_anybody
 from a2a_tasks.models import Task

@@ -13,9 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_console.api.operators import RequiredRight
-from a2a_console.api.pagination import MomentField, PageQuerySerializer, key_field
+from a2a_console.api.pagination import PageQuerySerializer, key_field
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
+from a2a_console.times import MomentField
 from a2a_tasks.models import Budget, BudgetUse
 from a2a_tasks.store import budgets
 from a2a_tasks.store.budgets import list_asking

@@ -22,7 +22,6 @@ from a2a_console.api.pagination import MAX_KEY, CursorField, sign_cursor
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.tasks import (
     FILTERS,
-    STATES,
     TO_CANCEL,
     TO_RUN_AGAIN,
     RunAgainBodySerializer,
@@ -33,6 +32,7 @@ from a2a_console.api.tasks import (
 from a2a_console.bulk import actions as bulk
 from a2a_console.bulk.actions import AT_ONCE, BulkAction, Plan
 from a2a_console.bulk.export import stream_export
+from a2a_console.search.task_record import STATES
 from a2a_tasks.models import Task
 
 __all__ = ["TaskBulkViewSet"]

@@ -9,15 +9,12 @@ from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 
 from a2a_console.api.operators import RequiredRight, filter_visible, get_operator
-from a2a_console.api.pagination import (
-    CreatedQuerySerializer,
-    MomentField,
-    agent_field,
-    tenant_field,
-)
+from a2a_console.api.pagination import CreatedQuerySerializer, agent_field, tenant_field
 from a2a_console.api.schema import extend_schema
-from a2a_console.api.tasks import TaskLineSerializer, add_openings, select_tasks
+from a2a_console.api.tasks import select_tasks
 from a2a_console.api.viewsets import HostViewSet
+from a2a_console.search.task_record import TaskLineSerializer, add_openings
+from a2a_console.times import MomentField
 from a2a_tasks.models import Context
 
 __all__ = ["ContextViewSet"]

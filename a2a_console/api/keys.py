@@ -20,10 +20,11 @@ from rest_framework.response import Response
 
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import KEYS, RequiredRight
-from a2a_console.api.pagination import MomentField, PageQuerySerializer, moment_field
+from a2a_console.api.pagination import PageQuerySerializer, moment_field
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.staff import covers, may_give
+from a2a_console.times import MomentField
 from a2a_tasks.access import api_keys
 from a2a_tasks.access.passwords import scopes_of
 from a2a_tasks.agents.security import is_scope

@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 
 from django.core import signing
 from django.core.validators import MaxValueValidator, MinValueValidator
-from rest_framework import ISO_8601, serializers
+from rest_framework import serializers
 from rest_framework.fields import empty
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_console.search.key_ranges import find_next, find_span
+from a2a_console.times import MomentField
 
 __all__ = [
     "MAX_KEY",
@@ -28,7 +29,6 @@ __all__ = [
     "CursorPagination",
     "ItemsPagination",
     "KeyPagination",
-    "MomentField",
     "NumberPagination",
     "NumberQuerySerializer",
     "PageQuerySerializer",
@@ -45,13 +45,6 @@ FIRST, LAST = (datetime.datetime(year, 1, 1, tzinfo=datetime.UTC) for year in (1
 #: The largest primary key.
 MAX_KEY = 2**63 - 1
 MOMENT = "RFC 3339; UTC if it names no offset."
-
-
-class MomentField(serializers.DateTimeField):
-    """A moment in UTC, in the form of RFC 3339, whatever the settings of the project are."""
-
-    format = ISO_8601
-    timezone = datetime.UTC
 
 
 def moment_field(text: str, **options: Any) -> serializers.DateTimeField:

@@ -17,7 +17,6 @@ from rest_framework.response import Response
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import (
     CreatedQuerySerializer,
-    MomentField,
     NumberPagination,
     NumberQuerySerializer,
     agent_field,
@@ -26,6 +25,7 @@ from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.excerpts import LIMIT, select_end
 from a2a_console.staff import may_see_traces
+from a2a_console.times import MomentField
 from a2a_tasks.models import Run, RunLine, RunStatus
 from a2a_tasks.store import run_lines
 from a2a_tasks.store.workers import without_long_columns

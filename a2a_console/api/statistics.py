@@ -11,13 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_console.api.operators import Operator, RequiredRight, filter_visible
-from a2a_console.api.pagination import MomentField
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.statistics.counts import PERIODS
 from a2a_console.statistics.reports import TOP, Report, report
 from a2a_console.statistics.webhooks import DELIVERIES
 from a2a_console.statistics.webhooks import TOP as RECEIVERS
+from a2a_console.times import MomentField
 
 __all__ = ["StatisticsViewSet"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.db.models import Case, F, OuterRef, QuerySet, Subquery, TextField, When
-from drf_spectacular.utils import extend_schema_field, extend_schema_view
+from drf_spectacular.utils import extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -19,7 +19,6 @@ from a2a_console.api.operators import WRITE, RequiredRight
 from a2a_console.api.pagination import (
     CursorPagination,
     KeyPagination,
-    MomentField,
     NumberPagination,
     NumberQuerySerializer,
     PageQuerySerializer,
@@ -31,14 +30,15 @@ from a2a_console.api.runs import TO_VIEW_RUNS, RunLineSerializer, select_runs
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.stored import AS_STORED, StoredField, make_linker, parse_stored, select_stored
 from a2a_console.api.viewsets import HostViewSet
-from a2a_console.diagnosis.call_tree import CalledTask, read_tree
+from a2a_console.diagnosis.call_tree import read_tree
 from a2a_console.diagnosis.reasons import Needs, Reason, diagnose
 from a2a_console.rerun.run_again import MAX_NONCE_LENGTH, CannotRunAgain, run_again
 from a2a_console.search import selection
 from a2a_console.search.selection import Selection
 from a2a_console.search.stuck_tasks import KINDS
 from a2a_console.search.task_flags import MARKS
-from a2a_console.search.task_record import openings
+from a2a_console.search.task_record import STATES, StateField, TaskLineSerializer, add_openings
+from a2a_console.times import MomentField
 from a2a_tasks.models import LONG_COLUMNS, Artifact, Event, Message, Task
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.binding import Binding
@@ -49,16 +49,13 @@ from a2a_tasks.store import event_log
 
 __all__ = [
     "FILTERS",
-    "STATES",
     "TO_CANCEL",
     "TO_RUN_AGAIN",
     "TO_VIEW",
     "RunAgainBodySerializer",
     "TaskFilterSerializer",
-    "TaskLineSerializer",
     "TaskRowsViewSet",
     "TaskViewSet",
-    "add_openings",
     "make_selection",
     "select_tasks",
 ]
@@ -68,57 +65,7 @@ TO_RUN_AGAIN = RequiredRight(WRITE, ("a2a_tasks.run_again_task",))
 TO_CANCEL = RequiredRight.to_change("a2a_tasks.task", of_agents=True)
 #: The largest numbers of messages, artifacts and runs in the answer that shows a task.
 MESSAGES, ARTIFACTS, RUNS = 50, 50, 20
-STATES = {state.word: state for state in TaskState}
 UNFINISHED = "unfinished"
-
-
-class TaskLineSerializer(serializers.ModelSerializer[Task]):
-    """A task in a list."""
-
-    key = serializers.IntegerField(source="pk", help_text="Number of the task in this host.")
-    id = serializers.CharField(
-        source="public_id", help_text="The task's id, as its client knows it."
-    )
-    context = serializers.CharField(source="context.public_id")  # type: ignore[assignment] # DRF takes fields off the class
-    context_key = serializers.IntegerField(source="context_id")
-    state = serializers.SerializerMethodField()
-    dialect = serializers.CharField(
-        source="origin_dialect", help_text="The dialect in which the task was created."
-    )
-    binding = serializers.CharField(
-        source="origin_binding",
-        help_text="The binding of the task's first message: `JSONRPC`, `HTTP+JSON` or `GRPC`; of a door `mcp`, `openai` or `ag-ui`. Empty: an operator ran a task again.",
-    )
-    maker = serializers.CharField(
-        source="created_by",
-        help_text="The principal that created the task, if that is not the owner.",
-    )
-    opening = serializers.SerializerMethodField(
-        help_text="The beginning of the text of the first message, on one line."
-    )
-    is_task = serializers.BooleanField(
-        help_text="False: the task was answered by a direct Message, or may still be."
-    )
-    created_at = MomentField()
-    updated_at = MomentField(source="status_at", help_text="Time of the last change of the status.")
-    last_event = serializers.IntegerField(help_text="Number of the task's newest event.")
-
-    class Meta:
-        model = Task
-        fields: tuple[str, ...] = (
-            *("key", "id", "agent", "tenant", "owner", "context", "context_key", "state"),
-            *("maker", "opening", "binding", "dialect", "is_task"),
-            *("created_at", "updated_at", "last_event"),
-        )
-
-    def get_opening(self, task: Task) -> str:
-        """The beginning of the first message, which `add_openings` has read."""
-        return str(getattr(task, "opening", ""))
-
-    @extend_schema_field(serializers.ChoiceField(list(STATES)))
-    def get_state(self, task: Task) -> str:
-        """The state as a word."""
-        return TaskState(task.state).word
 
 
 class MessageSerializer(serializers.Serializer[Any]):
@@ -157,7 +104,7 @@ class CalledTaskSerializer(serializers.Serializer[Any]):
     key = serializers.IntegerField()
     id = serializers.CharField(source="public_id")
     agent = serializers.CharField()
-    state = serializers.SerializerMethodField()
+    state = StateField()
     depth = serializers.IntegerField(
         help_text="Number of calls between the first task and this one."
     )
@@ -171,11 +118,6 @@ class CalledTaskSerializer(serializers.Serializer[Any]):
     updated_at = MomentField(source="status_at")
     cost = serializers.FloatField(allow_null=True, help_text="Cost of the models; null = unknown.")
     currency = serializers.CharField()
-
-    @extend_schema_field(serializers.ChoiceField(list(STATES)))
-    def get_state(self, task: CalledTask) -> str:
-        """The state as a word."""
-        return TaskState(task.state).word
 
 
 class TaskSerializer(TaskLineSerializer):
@@ -191,12 +133,6 @@ class TaskSerializer(TaskLineSerializer):
         many=True,
         help_text="The tree of tasks that agents have called, each task before those that it has called. Empty: no agent has called another one.",
     )
-
-    class Meta(TaskLineSerializer.Meta):
-        fields = (
-            *TaskLineSerializer.Meta.fields,
-            *("status_message", "metadata", "messages", "artifacts", "runs", "events", "tree"),
-        )
 
     def to_representation(self, instance: Task) -> dict[str, Any]:
         """Add the related rows, each by a bounded query along its key."""
@@ -292,14 +228,6 @@ class RunAgainBodySerializer(serializers.Serializer[Any]):
     )
 
 
-class StateWordField(serializers.CharField):
-    """A state of a task in one word, or null."""
-
-    def to_representation(self, value: str) -> str | None:  # type: ignore[override] # null of other kinds
-        """Return the word."""
-        return TaskState(value).word if value in set(TaskState) else None
-
-
 class EventSerializer(serializers.Serializer[Any]):
     """An event of a task."""
 
@@ -307,7 +235,7 @@ class EventSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(
         [kind.name.lower() for kind in EventKind], source="get_kind_display"
     )
-    state = StateWordField(
+    state = StateField(
         allow_null=True, help_text="The state of a status event; null for other kinds."
     )
     run = serializers.IntegerField(allow_null=True, help_text="The run that wrote the event.")
@@ -366,14 +294,6 @@ def select_tasks() -> QuerySet[Task]:
     """Return all tasks with their contexts, without long columns and credentials."""
     rows = Task.objects.select_related("context")
     return rows.defer(*LONG_COLUMNS)
-
-
-def add_openings(tasks: list[Task]) -> list[Task]:
-    """Return the tasks, each with the beginning of its first message, by one query."""
-    began = openings([task.pk for task in tasks])
-    for task in tasks:
-        task.opening = began.get(task.pk, "")  # type: ignore[attr-defined]  # for the serializer
-    return tasks
 
 
 def _select_events(task: int) -> QuerySet[Event]:

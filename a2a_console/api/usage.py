@@ -13,10 +13,11 @@ from rest_framework.response import Response
 
 from a2a_console.api.exceptions import InvalidQuery
 from a2a_console.api.operators import RequiredRight, filter_visible
-from a2a_console.api.pagination import MomentField, agent_field, moment_field, tenant_field
+from a2a_console.api.pagination import agent_field, moment_field, tenant_field
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.statistics.counts import TooMany
+from a2a_console.times import MomentField
 from a2a_console.usage.sums import FIGURES, GROUPS, SPAN, UsageFilter, UsageLine, sum_usage
 from a2a_console.usage.table import make_record
 

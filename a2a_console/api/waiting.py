@@ -17,21 +17,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_console.api.operators import RequiredRight
-from a2a_console.api.pagination import (
-    CursorPagination,
-    MomentField,
-    PageQuerySerializer,
-    agent_field,
-)
+from a2a_console.api.pagination import CursorPagination, PageQuerySerializer, agent_field
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.stored import AS_STORED, StoredField, select_stored
-from a2a_console.api.tasks import TaskLineSerializer, TaskRowsViewSet
+from a2a_console.api.tasks import TaskRowsViewSet
 from a2a_console.handover import hand_over
 from a2a_console.queue import answer_task
 from a2a_console.queue.assign_task import assign_by_key
 from a2a_console.queue.assignees import CannotHave, find_user
 from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
+from a2a_console.search.task_record import TaskLineSerializer
 from a2a_console.staff import name_lookup
+from a2a_console.times import MomentField
 from a2a_tasks.agents import data, file
 from a2a_tasks.models import LONG_COLUMNS, Task
 
@@ -51,9 +48,6 @@ class WaitingLineSerializer(TaskLineSerializer):
     hand_over = serializers.SerializerMethodField(
         help_text="Names of the secrets that the task waits for."
     )
-
-    class Meta(TaskLineSerializer.Meta):
-        fields = (*TaskLineSerializer.Meta.fields, "asked", "assigned_to", "hand_over")
 
     def get_assigned_to(self, task: Task) -> str | None:
         """Return the name of the assignee."""

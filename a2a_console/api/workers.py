@@ -9,8 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_console.api.operators import RequiredRight
-from a2a_console.api.pagination import ItemsPagination, MomentField
+from a2a_console.api.pagination import ItemsPagination
 from a2a_console.api.viewsets import HostViewSet
+from a2a_console.times import MomentField
 from a2a_tasks.models import Worker, WorkerKind
 from a2a_tasks.store import workers
 

@@ -1,16 +1,18 @@
-"""Tasks as rows of lists and exports. Of the messages, a row has only the beginning of the first one."""
+"""Tasks as rows of lists, exports and the API. Of the messages, a row has only the beginning of the first one."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from django.db.models import QuerySet
+from rest_framework import serializers
 
 from a2a_console.search.selection import Selection, walk
+from a2a_console.times import MomentField
 from a2a_tasks.models import LONG_COLUMNS, Message, Task
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.jsontext import on_one_line, write
@@ -18,6 +20,10 @@ from a2a_tasks.protocol.values import TaskState
 
 __all__ = [
     "COLUMNS",
+    "STATES",
+    "StateField",
+    "TaskLineSerializer",
+    "add_openings",
     "csv_text",
     "json_text",
     "keys_of",
@@ -33,10 +39,61 @@ COLUMNS = (
     *("created_at", "updated_at", "last_event", "opening"),
 )
 Record = dict[str, Any]
+STATES = {state.word: state for state in TaskState}
 #: Spreadsheet programs run a cell that begins with one of these as a formula; some accept the full-width forms, too.
 _BEGINS = "=+\\-@\uff1d\uff0b\uff0d\uff20"
 #: Matches the begin of a formula: in a cell, and after `;` or a line break, which end a cell in some programs.
 _FORMULA = re.compile(rf"^(?=[{_BEGINS}\t\r\n])|(?<=[;\r\n])(?=[{_BEGINS}])")
+
+
+class StateField(serializers.ChoiceField):
+    """A state of a task in one word; null for anything else."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(list(STATES), **options)
+
+    def to_representation(self, value: Any) -> str | None:  # type: ignore[override] # null of events
+        """Return the word."""
+        return TaskState(value).word if value in set(TaskState) else None
+
+
+class TaskLineSerializer(serializers.Serializer[Any]):
+    """A task in a list."""
+
+    key = serializers.IntegerField(source="pk", help_text="Number of the task in this host.")
+    id = serializers.CharField(
+        source="public_id", help_text="The task's id, as its client knows it."
+    )
+    agent = serializers.CharField()
+    tenant = serializers.CharField()
+    owner = serializers.CharField()
+    context = serializers.CharField(source="context.public_id")  # type: ignore[assignment] # DRF takes fields off the class
+    context_key = serializers.IntegerField(source="context_id")
+    state = StateField()
+    maker = serializers.CharField(
+        source="created_by",
+        help_text="The principal that created the task, if that is not the owner.",
+    )
+    opening = serializers.SerializerMethodField(
+        help_text="The beginning of the text of the first message, on one line."
+    )
+    binding = serializers.CharField(
+        source="origin_binding",
+        help_text="The binding of the task's first message: `JSONRPC`, `HTTP+JSON` or `GRPC`; of a door `mcp`, `openai` or `ag-ui`. Empty: an operator ran a task again.",
+    )
+    dialect = serializers.CharField(
+        source="origin_dialect", help_text="The dialect in which the task was created."
+    )
+    is_task = serializers.BooleanField(
+        help_text="False: the task was answered by a direct Message, or may still be."
+    )
+    created_at = MomentField()
+    updated_at = MomentField(source="status_at", help_text="Time of the last change of the status.")
+    last_event = serializers.IntegerField(help_text="Number of the task's newest event.")
+
+    def get_opening(self, task: Task) -> str:
+        """The beginning of the first message, which `add_openings` has read."""
+        return str(getattr(task, "opening", ""))
 
 
 def openings(tasks: Collection[int]) -> dict[int, str]:
@@ -45,10 +102,17 @@ def openings(tasks: Collection[int]) -> dict[int, str]:
     return dict(first.values_list("task_id", "opening"))
 
 
-def records(tasks: Collection[Task]) -> list[Record]:
-    """Return the record of each of these tasks."""
+def add_openings(tasks: list[Task]) -> list[Task]:
+    """Return the tasks, each with the beginning of its first message, by one query."""
     began = openings([task.pk for task in tasks])
-    return [_record(task, began.get(task.pk, "")) for task in tasks]
+    for task in tasks:
+        task.opening = began.get(task.pk, "")  # type: ignore[attr-defined]  # for the row
+    return tasks
+
+
+def records(tasks: list[Task]) -> list[Record]:
+    """Return the record of each of these tasks."""
+    return list(map(_record, TaskLineSerializer(add_openings(tasks), many=True).data, tasks))
 
 
 def export_rows(rows: QuerySet[Task], selection: Selection) -> Iterator[list[Record]]:
@@ -87,23 +151,9 @@ def json_text(found: Iterable[Record]) -> str:
     return "".join(f"{on_one_line(write(record)).decode()}\n" for record in found)
 
 
-def _record(task: Task, opening: str) -> Record:
-    return {
-        "key": task.pk,
-        "id": task.public_id,
-        "state": TaskState(task.state).word,
-        "agent": task.agent,
-        "tenant": task.tenant,
-        "owner": task.owner,
-        "maker": task.created_by,
-        "context": task.context.public_id,
-        "dialect": task.origin_dialect,
-        "binding": task.origin_binding,
-        "created_at": rfc3339(task.created_at),
-        "updated_at": rfc3339(task.status_at),
-        "last_event": task.last_event,
-        "opening": opening,
-    }
+def _record(row: Mapping[str, Any], task: Task) -> Record:
+    moments = {"created_at": rfc3339(task.created_at), "updated_at": rfc3339(task.status_at)}
+    return {name: moments.get(name, row[name]) for name in COLUMNS}
 
 
 def _cell(value: Any) -> Any:

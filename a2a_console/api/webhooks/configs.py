@@ -14,11 +14,12 @@ from rest_framework.response import Response
 
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import RequiredRight
-from a2a_console.api.pagination import CreatedQuerySerializer, MomentField, agent_field, key_field
+from a2a_console.api.pagination import CreatedQuerySerializer, agent_field, key_field
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.stored import parse_stored
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.diagnosis.webhooks import without_secrets
+from a2a_console.times import MomentField
 from a2a_console.webhooks.configs import STATES, describe_config, filter_state, redact_url
 from a2a_push.models import PushConfig
 from a2a_push.store.switches import enable_config

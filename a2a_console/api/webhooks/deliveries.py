@@ -16,7 +16,6 @@ from a2a_console.api.operators import RequiredRight, filter_visible
 from a2a_console.api.pagination import (
     CreatedQuerySerializer,
     CursorField,
-    MomentField,
     agent_field,
     key_field,
     moment_field,
@@ -26,6 +25,7 @@ from a2a_console.api.schema import extend_schema
 from a2a_console.api.stored import LIMIT, StoredField, parse_stored, select_stored
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.diagnosis.deliveries import last_attempt, reason_of, with_company
+from a2a_console.times import MomentField
 from a2a_push.models import Attempt, Delivery, DeliveryStatus
 from a2a_push.store.bodies import select_body
 from a2a_push.store.delivery_selection import DeliverySelection

@@ -14,10 +14,11 @@ from rest_framework.response import Response
 
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import RequiredRight
-from a2a_console.api.pagination import CreatedQuerySerializer, MomentField
+from a2a_console.api.pagination import CreatedQuerySerializer
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.search.bounded_rows import COUNTED, count_bounded
+from a2a_console.times import MomentField
 from a2a_console.webhooks.receiver_health import FAILING, Word, describe_health, filter_health
 from a2a_push.models import Delivery, DeliveryStatus, Receiver
 from a2a_push.store.receivers import read
