@@ -31,7 +31,7 @@ from a2a_console.usage.sums import (
     UsageSums,
     sum_usage,
 )
-from a2a_console.usage.table import describe_cost, write_csv
+from a2a_console.usage.table import write_csv
 from a2a_tasks.agents import registry
 from a2a_tasks.models import Task
 
@@ -191,7 +191,7 @@ def _list_presets(query: QueryDict) -> Iterator[tuple[str, str, bool]]:
 
 
 def _make_row(line: UsageLine, by: str) -> UsageRow:
-    exact = "unknown" if line.cost is None else f"{describe_cost(line.cost)} {line.currency}"
+    exact = "unknown" if line.cost is None else f"{line.exact_cost} {line.currency}"
     cost = exact if line.cost is None else f"{line.cost:,.2f} {line.currency}"
     names = [str(value) for name, value in line.key.items() if name != "task"]
     figures = [f"{getattr(line, name):,}" for name in FIGURES]

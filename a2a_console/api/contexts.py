@@ -23,7 +23,7 @@ __all__ = ["ContextViewSet"]
 TASKS = 50
 
 
-class ContextLineSerializer(serializers.ModelSerializer[Context]):
+class ContextLineSerializer(serializers.Serializer[Context]):
     """A context in a list."""
 
     key = serializers.IntegerField(source="pk", help_text="Number of the context in this host.")
@@ -31,14 +31,11 @@ class ContextLineSerializer(serializers.ModelSerializer[Context]):
         source="public_id",
         help_text="The owner's id of the context. Other owners may use an equal id.",
     )
+    agent = serializers.CharField()
+    tenant = serializers.CharField()
+    owner = serializers.CharField()
     created_at = MomentField()
     updated_at = MomentField(help_text="Time of the client's newest message in the context.")
-
-    class Meta:
-        model = Context
-        fields: tuple[str, ...] = (
-            *("key", "id", "agent", "tenant", "owner", "created_at", "updated_at"),
-        )
 
 
 class ContextSerializer(ContextLineSerializer):
@@ -47,9 +44,6 @@ class ContextSerializer(ContextLineSerializer):
     tasks = TaskLineSerializer(
         many=True, help_text=f"The {TASKS} tasks whose status changed last, newest first."
     )
-
-    class Meta(ContextLineSerializer.Meta):
-        fields = (*ContextLineSerializer.Meta.fields, "tasks")
 
     def to_representation(self, instance: Context) -> dict[str, Any]:
         """Add the tasks that are visible to the operator."""

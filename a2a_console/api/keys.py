@@ -39,7 +39,7 @@ OVERLAP_HOURS, MAX_HOURS = 24.0, 24.0 * 366
 MAX_SCOPES = 2_000
 
 
-class KeyLineSerializer(serializers.ModelSerializer[ApiKey]):
+class KeyLineSerializer(serializers.Serializer[ApiKey]):
     """A key without its secret."""
 
     prefix = serializers.CharField(
@@ -59,13 +59,6 @@ class KeyLineSerializer(serializers.ModelSerializer[ApiKey]):
     last_used_at = MomentField(allow_null=True, help_text="Last use of the key, to about a minute.")
     revoked_at = MomentField(allow_null=True)
 
-    class Meta:
-        model = ApiKey
-        fields: tuple[str, ...] = (
-            *("prefix", "name", "tenant", "scopes", "state", "created_at", "expires_at"),
-            *("rotated_at", "previous_until", "previous_used_at", "last_used_at", "revoked_at"),
-        )
-
     def get_scopes(self, row: ApiKey) -> list[str]:
         """The scopes of the key."""
         return row.scopes.split()
@@ -75,9 +68,6 @@ class IssuedSerializer(KeyLineSerializer):
     """A key with its secret, shown only once."""
 
     key = serializers.CharField(help_text="The key with its secret, which no later answer shows.")
-
-    class Meta(KeyLineSerializer.Meta):
-        fields = (*KeyLineSerializer.Meta.fields, "key")
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
         """Add the key to the stored attributes."""

@@ -35,7 +35,7 @@ __all__ = ["TO_VIEW_RUNS", "RunLineSerializer", "RunViewSet", "select_runs"]
 TO_VIEW_RUNS = RequiredRight.to_view("a2a_tasks.run", of_agents=True)
 
 
-class RunLineSerializer(serializers.ModelSerializer[Run]):
+class RunLineSerializer(serializers.Serializer[Any]):
     """A run in a list."""
 
     key = serializers.IntegerField(source="pk")
@@ -45,6 +45,7 @@ class RunLineSerializer(serializers.ModelSerializer[Run]):
     status = serializers.ChoiceField(RunStatus.values)
     attempt = serializers.IntegerField(help_text="Number of attempts so far.")
     input_number = serializers.IntegerField(help_text="Number of the answered message's event.")
+    queue = serializers.CharField()
     worker = serializers.CharField(help_text="Name of the current or last worker.")
     lease_until = MomentField(
         allow_null=True, help_text="End of the lease. Until then no other process takes the run."
@@ -58,14 +59,6 @@ class RunLineSerializer(serializers.ModelSerializer[Run]):
     started_at = MomentField(allow_null=True, help_text="Time of the run's last claim.")
     ended_at = MomentField(allow_null=True)
 
-    class Meta:
-        model = Run
-        fields: tuple[str, ...] = (
-            *("key", "task", "task_key", "agent", "status", "attempt", "input_number", "queue"),
-            *("worker", "lease_until", "lease_seconds", "due_at", "parked"),
-            *("created_at", "started_at", "ended_at"),
-        )
-
 
 class RunSerializer(RunLineSerializer):
     """A run with its error."""
@@ -76,9 +69,6 @@ class RunSerializer(RunLineSerializer):
         help_text=f"The last {LIMIT} characters of how its attempts died, and of the trace if it failed; null if there is "
         "nothing, and for operators of a tenant, since it tells of the host's inside.",
     )
-
-    class Meta(RunLineSerializer.Meta):
-        fields = (*RunLineSerializer.Meta.fields, "error")
 
 
 class RunQuerySerializer(CreatedQuerySerializer):
@@ -95,7 +85,7 @@ class RunQuerySerializer(CreatedQuerySerializer):
     worker = serializers.CharField(required=False, max_length=128)
 
 
-class LoggedSerializer(serializers.ModelSerializer[RunLine]):
+class LoggedSerializer(serializers.Serializer[RunLine]):
     """A log line of a run."""
 
     number = serializers.IntegerField(
@@ -106,10 +96,6 @@ class LoggedSerializer(serializers.ModelSerializer[RunLine]):
     level = serializers.SerializerMethodField()
     logger = serializers.CharField()
     text = serializers.CharField(help_text="The line; credentials are removed.")
-
-    class Meta:
-        model = RunLine
-        fields = ("number", "attempt", "at", "level", "logger", "text")
 
     def get_level(self, line: RunLine) -> str:
         """The name of the level in Python's logging: `INFO`."""

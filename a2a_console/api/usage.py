@@ -18,8 +18,7 @@ from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.statistics.counts import TooMany
 from a2a_console.times import MomentField
-from a2a_console.usage.sums import FIGURES, GROUPS, SPAN, UsageFilter, UsageLine, sum_usage
-from a2a_console.usage.table import make_record
+from a2a_console.usage.sums import GROUPS, SPAN, UsageFilter, sum_usage
 
 __all__ = ["UsageViewSet"]
 
@@ -50,14 +49,16 @@ class UsageQuerySerializer(serializers.Serializer[Any]):
 class UsageLineSerializer(serializers.Serializer[Any]):
     """The sums of one group, as far as their costs are in one currency, or unknown."""
 
-    day = serializers.DateField(allow_null=True, help_text="The day, in UTC.")
-    agent = serializers.CharField(allow_null=True)
-    model = serializers.CharField(allow_null=True)
-    tenant = serializers.CharField(allow_null=True)
-    caller = serializers.CharField(allow_null=True)
-    context = serializers.CharField(allow_null=True)  # type: ignore[assignment] # as above
-    task = serializers.CharField(allow_null=True)
-    owner = serializers.CharField(allow_null=True, help_text="Owner of the task or the context.")
+    day = serializers.DateField(source="key.day", allow_null=True, help_text="The day, in UTC.")
+    agent = serializers.CharField(source="key.agent", allow_null=True)
+    model = serializers.CharField(source="key.model", allow_null=True)
+    tenant = serializers.CharField(source="key.tenant", allow_null=True)
+    caller = serializers.CharField(source="key.caller", allow_null=True)
+    context = serializers.CharField(source="key.context_id", allow_null=True)  # type: ignore[assignment] # as above
+    task = serializers.CharField(source="key.task_id", allow_null=True)
+    owner = serializers.CharField(
+        source="key.owner", allow_null=True, help_text="Owner of the task or the context."
+    )
     requests = serializers.IntegerField()
     input_tokens = serializers.IntegerField()
     output_tokens = serializers.IntegerField()
@@ -66,7 +67,9 @@ class UsageLineSerializer(serializers.Serializer[Any]):
         help_text="Input tokens that were written to a cache."
     )
     cost = serializers.CharField(
-        allow_null=True, help_text="Exact decimal number, as a text. Null: the cost is unknown."
+        source="exact_cost",
+        allow_null=True,
+        help_text="Exact decimal number, as a text. Null: the cost is unknown.",
     )
     currency = serializers.CharField(
         help_text="Three letters (ISO 4217). Empty: the cost is unknown."
@@ -124,17 +127,7 @@ class UsageViewSet(HostViewSet[Any]):
             "until": until,
             "complete": sums is not None,
             "more": sums is not None and sums.more,
-            "totals": [_describe(line) for line in sums.totals] if sums else [],
-            "lines": [_describe(line) for line in sums.lines] if sums else [],
+            "totals": sums.totals if sums else [],
+            "lines": sums.lines if sums else [],
         }
         return Response(self.get_serializer(found).data)
-
-
-def _describe(line: UsageLine) -> dict[str, Any]:
-    key, record = line.key, make_record(line)
-    return {
-        **{name: key.get(name) for name in ("day", "agent", "model", "tenant", "caller", "owner")},
-        "context": key.get("context_id"),
-        "task": key.get("task_id"),
-        **{name: record[name] for name in (*FIGURES, "cost", "currency")},
-    }

@@ -61,7 +61,7 @@ class UsageFilter:
 class UsageLine:
     """The sums of the reports of one group with costs in one currency, or with unknown costs."""
 
-    #: The values of the columns of the group.
+    #: The values of the columns of the group, in their order.
     key: Mapping[str, Any]
     requests: int
     input_tokens: int
@@ -72,6 +72,12 @@ class UsageLine:
     cost: Decimal | None
     #: Empty = the cost is unknown.
     currency: str
+
+    @property
+    def exact_cost(self) -> str | None:
+        """The exact cost without an exponent and needless zeros; None = unknown."""
+        text = f"{self.cost:f}" if self.cost is not None else None
+        return text.rstrip("0").rstrip(".") if text and "." in text else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from a2a_push.store.switches import enable_config
 __all__ = ["ConfigViewSet"]
 
 
-class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
+class ConfigLineSerializer(serializers.Serializer[PushConfig]):
     """A webhook of a task."""
 
     key = serializers.IntegerField(source="pk", help_text="Number of the webhook in this host.")
@@ -51,14 +51,6 @@ class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
     lease_until = MomentField(allow_null=True, help_text="End of the sender's lease.")
     worker = serializers.CharField(help_text="The process that sends, or sent last.")
     created_at = MomentField()
-
-    class Meta:
-        model = PushConfig
-        fields: tuple[str, ...] = (
-            *("key", "id", "task", "task_key", "agent", "receiver", "receiver_key", "url"),
-            *("dialect", "schemes", "has_secrets", "state", "disabled_reason", "delivered_up_to"),
-            *("last_event", "due_at", "lease_until", "worker", "created_at"),
-        )
 
     def get_url(self, row: PushConfig) -> str:
         """The URL, without the values in its query, which often are credentials."""

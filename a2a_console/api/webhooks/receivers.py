@@ -31,10 +31,11 @@ TO_SWITCH = RequiredRight.to_change("a2a_push.receiver")
 MAX_REASON = 200
 
 
-class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
+class ReceiverLineSerializer(serializers.Serializer[Receiver]):
     """A receiver in a list."""
 
     key = serializers.IntegerField(source="pk", help_text="Number of the receiver in this host.")
+    tenant = serializers.CharField()
     address = serializers.CharField(help_text="URL of the receiver, without the query.")
     health = serializers.SerializerMethodField()
     why = serializers.SerializerMethodField()
@@ -43,14 +44,12 @@ class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
     openings = serializers.SerializerMethodField()
     delivered = serializers.IntegerField()
     failed = serializers.IntegerField(help_text="Attempts that failed.")
-
-    class Meta:
-        model = Receiver
-        fields: tuple[str, ...] = (
-            *("key", "tenant", "address", "health", "why", "until", "failures_in_a_row"),
-            *("openings", "delivered", "failed", "last_success_at", "last_failure_at"),
-            *("last_seconds", "paused_until", "disabled_at", "created_at"),
-        )
+    last_success_at = MomentField(allow_null=True)
+    last_failure_at = MomentField(allow_null=True)
+    last_seconds = serializers.FloatField(allow_null=True)
+    paused_until = MomentField(allow_null=True)
+    disabled_at = MomentField(allow_null=True)
+    created_at = MomentField()
 
     @extend_schema_field(serializers.ChoiceField([word.value for word in Word]))
     def get_health(self, row: Receiver) -> str:
@@ -81,9 +80,6 @@ class ReceiverSerializer(ReceiverLineSerializer):
 
     pending = serializers.IntegerField(help_text=f"Pending deliveries, at most {COUNTED}.")
     dead = serializers.IntegerField(help_text=f"Dead deliveries, at most {COUNTED}.")
-
-    class Meta(ReceiverLineSerializer.Meta):
-        fields = (*ReceiverLineSerializer.Meta.fields, "pending", "dead")
 
     def to_representation(self, instance: Receiver) -> dict[str, Any]:
         """Add the numbers of deliveries."""
