@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -14,7 +13,6 @@ from rest_framework.response import Response
 
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import PageQuerySerializer, key_field
-from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.times import MomentField
 from a2a_tasks.models import Budget, BudgetUse
@@ -48,7 +46,7 @@ class BudgetSerializer(serializers.ModelSerializer[Budget]):
 
 
 class BudgetUseSerializer(serializers.ModelSerializer[BudgetUse]):
-    """A sum of a budget."""
+    """The used amount of a budget in one period."""
 
     key = serializers.IntegerField(source="pk")
     budget = serializers.CharField(source="budget.name")
@@ -101,14 +99,8 @@ class RefuseSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(required=False, allow_blank=True, max_length=500)
 
 
-@extend_schema_view(
-    list=extend_schema(
-        description="List the budgets. For operators of a tenant the list is empty."
-    ),
-    retrieve=extend_schema(description="Show a budget."),
-)
 class BudgetViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Budget]):
-    """Budgets."""
+    """The budgets. For operators of a tenant the list is empty."""
 
     queryset = Budget.objects.all()
     serializer_class = BudgetSerializer
@@ -120,14 +112,8 @@ class BudgetViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Budget]):
         return Budget.objects.all() if self.operator.sees_all else Budget.objects.none()
 
 
-@extend_schema_view(
-    list=extend_schema(
-        description="List the used amounts of budgets. For operators of a tenant the list is empty."
-    ),
-    retrieve=extend_schema(description="Show the used amount of a budget in one period."),
-)
 class BudgetUseViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[BudgetUse]):
-    """Sums of budgets."""
+    """The used amounts of budgets. For operators of a tenant the list is empty."""
 
     queryset = BudgetUse.objects.select_related("budget")
     serializer_class = BudgetUseSerializer

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_view
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 
 from a2a_console.api.operators import RequiredRight, filter_visible, get_operator
 from a2a_console.api.pagination import CreatedQuerySerializer, agent_field, tenant_field
-from a2a_console.api.schema import extend_schema
 from a2a_console.api.tasks import select_tasks
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.search.task_record import TaskLineSerializer, add_openings
@@ -65,12 +63,8 @@ class ContextQuerySerializer(CreatedQuerySerializer):
     )
 
 
-@extend_schema_view(
-    list=extend_schema(description="List contexts, newest first."),
-    retrieve=extend_schema(description="Show a context with its tasks."),
-)
 class ContextViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Context]):
-    """Contexts."""
+    """Contexts, newest first."""
 
     queryset = Context.objects.all()
     serializer_class = ContextLineSerializer

@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -21,7 +20,6 @@ from rest_framework.response import Response
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import KEYS, RequiredRight
 from a2a_console.api.pagination import PageQuerySerializer, moment_field
-from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.staff import covers, may_give
 from a2a_console.times import MomentField
@@ -124,12 +122,8 @@ class RotationSerializer(serializers.Serializer[Any]):
     expires_at = moment_field("Default: the present expiry.", validators=[_validate_expiry])
 
 
-@extend_schema_view(
-    list=extend_schema(description="List all keys, also revoked ones, newest first."),
-    retrieve=extend_schema(description="Show a key without its secret."),
-)
 class KeyViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[ApiKey]):
-    """API keys."""
+    """All keys, also revoked ones, newest first."""
 
     queryset = ApiKey.objects.all()
     serializer_class = KeyLineSerializer

@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db.models import QuerySet, TextField, Value
 from django.db.models.functions import NullIf
-from drf_spectacular.utils import extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -61,7 +60,7 @@ class RunLineSerializer(serializers.Serializer[Any]):
 
 
 class RunSerializer(RunLineSerializer):
-    """A run with its error."""
+    """A run, with how its attempts died, and the trace if it failed."""
 
     error = serializers.CharField(
         source="shown_error",
@@ -107,14 +106,8 @@ def select_runs() -> QuerySet[Run]:
     return without_long_columns(Run.objects.all())
 
 
-@extend_schema_view(
-    list=extend_schema(description="List runs, newest first."),
-    retrieve=extend_schema(
-        description="Show a run, with how its attempts died, and the trace if it failed."
-    ),
-)
 class RunViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Run]):
-    """Runs and their log lines."""
+    """Runs, newest first."""
 
     queryset = select_runs()
     serializer_class = RunLineSerializer

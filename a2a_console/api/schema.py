@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -44,6 +45,8 @@ DESCRIPTION = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "COMPONENT_SPLIT_REQUEST": True,
 }
+#: Plurals without an s of their own, in the names of operations.
+PLURALS = {"delivery": "deliveries", "waiting": "waiting"}
 HEADERS = [
     OpenApiParameter("WWW-Authenticate", str, OpenApiParameter.HEADER, response=[401]),
     OpenApiParameter("Retry-After", int, OpenApiParameter.HEADER, response=[503]),
@@ -63,7 +66,7 @@ class HostSchema(AutoSchema):
         """Return `list_tasks`, `get_task` or `cancel_task`."""
         action, noun = self.view.action, self.view.basename.replace("-", "_")
         if action == "list":
-            return f"list_{noun}s"
+            return f"list_{PLURALS.get(noun, f'{noun}s')}"
         return f"{'get' if action == 'retrieve' else action}_{noun}"
 
     def get_override_parameters(self) -> list[Any]:
@@ -75,15 +78,21 @@ class HostSchema(AutoSchema):
         """Return the serializer of the body."""
         return self.view.get_request_serializer_class()
 
-    def get_operation(self, *args: Any) -> dict[str, Any] | None:
-        """Add the summary and the required right."""
-        operation: dict[str, Any] | None = super().get_operation(*args)
-        if operation is None:
-            return None
-        text = operation["description"]
-        operation["summary"] = text.partition("\n")[0].rstrip(".")
-        operation["description"] = f"{text}\n\n{_describe(self.view.get_required_right())}"
-        return operation
+    def get_summary(self) -> str:
+        """Return the first sentence of the description."""
+        return self._read_doc().partition("\n")[0].rstrip(".")
+
+    def get_description(self) -> str:  # type: ignore[override] # of DRF, with parameters
+        """Return the docstring and the required right."""
+        return f"{self._read_doc()}\n\n{_describe(self.view.get_required_right())}"
+
+    def _read_doc(self) -> str:
+        """Return the docstring of the action. Those of DRF have none: the class says what is listed or shown."""
+        if text := inspect.getdoc(getattr(self.view, self.view.action)):
+            return text
+        is_list = self.view.action == "list"
+        text = inspect.getdoc(type(self.view) if is_list else self.view.get_serializer_class())
+        return f"{'List' if is_list else 'Show'} {text[0].lower()}{text[1:]}" if text else ""
 
     def _get_response_bodies(self, direction: Direction = "response") -> dict[str, Any]:
         """Add the errors, also to answers that a view describes by itself."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.db.models import Case, F, OuterRef, QuerySet, Subquery, TextField, When
-from drf_spectacular.utils import extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -331,12 +330,8 @@ class TaskRowsViewSet(HostViewSet[Task]):
         return add_openings([super().get_object()])[0]
 
 
-@extend_schema_view(
-    list=extend_schema(description="List tasks, newest first."),
-    retrieve=extend_schema(description="Show a task with its messages, artifacts and runs."),
-)
 class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
-    """Tasks, with their events and runs."""
+    """Tasks, newest first."""
 
     list_query_serializer_class = TaskQuerySerializer
     detail_serializer_class = TaskSerializer

@@ -9,7 +9,6 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin
@@ -125,14 +124,8 @@ class WaitingPagination(CursorPagination):
         return found[:size], last and [last.status_at.isoformat(), last.pk]
 
 
-@extend_schema_view(
-    list=extend_schema(
-        operation_id="list_waiting",
-        description="List the tasks that wait for people, those that wait longest first.",
-    )
-)
 class WaitingViewSet(ListModelMixin, TaskRowsViewSet):
-    """The tasks that wait for people."""
+    """The tasks that wait for people, those that wait longest first."""
 
     serializer_class = WaitingLineSerializer
     list_query_serializer_class = WaitingQuerySerializer

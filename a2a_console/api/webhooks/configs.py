@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema_field, extend_schema_view
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -15,7 +15,6 @@ from rest_framework.response import Response
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import CreatedQuerySerializer, agent_field, key_field
-from a2a_console.api.schema import extend_schema
 from a2a_console.api.stored import parse_stored
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.diagnosis.webhooks import without_secrets
@@ -28,7 +27,7 @@ __all__ = ["ConfigViewSet"]
 
 
 class ConfigLineSerializer(serializers.Serializer[PushConfig]):
-    """A webhook of a task."""
+    """A webhook without its secrets."""
 
     key = serializers.IntegerField(source="pk", help_text="Number of the webhook in this host.")
     id = serializers.CharField(source="public_id", help_text="The owner's id of the webhook.")
@@ -80,12 +79,8 @@ class ConfigQuerySerializer(CreatedQuerySerializer):
     agent = agent_field()
 
 
-@extend_schema_view(
-    list=extend_schema(description="List webhooks, newest first."),
-    retrieve=extend_schema(description="Show a webhook without its secrets."),
-)
 class ConfigViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[PushConfig]):
-    """Webhooks of tasks."""
+    """Webhooks, newest first."""
 
     serializer_class = ConfigLineSerializer
     required_right = RequiredRight.to_view("a2a_push.pushconfig")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field, extend_schema_view
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -184,15 +184,8 @@ class ReplaySerializer(serializers.Serializer[Any]):
 NARROWING = {"ids", "task_key", "agent", "receiver_key", "since", "until"}
 
 
-@extend_schema_view(
-    list=extend_schema(
-        operation_id="list_deliveries",
-        description="List deliveries, newest first, with the reason why each waits or died.",
-    ),
-    retrieve=extend_schema(description="Show a delivery with its attempts."),
-)
 class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Delivery]):
-    """Deliveries of webhooks."""
+    """Deliveries, newest first, with the reason why each waits or died."""
 
     queryset = with_company(Delivery.objects.all())
     serializer_class = DeliveryLineSerializer

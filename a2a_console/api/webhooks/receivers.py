@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema_field, extend_schema_serializer, extend_schema_view
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -15,7 +15,6 @@ from rest_framework.response import Response
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import CreatedQuerySerializer
-from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.search.bounded_rows import COUNTED, count_bounded
 from a2a_console.times import MomentField
@@ -76,7 +75,7 @@ class ReceiverLineSerializer(serializers.Serializer[Receiver]):
 
 
 class ReceiverSerializer(ReceiverLineSerializer):
-    """A receiver with the numbers of its pending and dead deliveries."""
+    """A receiver with its health and the numbers of its deliveries."""
 
     pending = serializers.IntegerField(help_text=f"Pending deliveries, at most {COUNTED}.")
     dead = serializers.IntegerField(help_text=f"Dead deliveries, at most {COUNTED}.")
@@ -113,14 +112,8 @@ class DisableSerializer(serializers.Serializer[Any]):
     )
 
 
-@extend_schema_view(
-    list=extend_schema(description="List receivers, newest first."),
-    retrieve=extend_schema(
-        description="Show a receiver with its health and the numbers of its deliveries."
-    ),
-)
 class ReceiverViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Receiver]):
-    """Receivers of webhooks."""
+    """Receivers, newest first."""
 
     queryset = Receiver.objects.all()
     serializer_class = ReceiverLineSerializer
