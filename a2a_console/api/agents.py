@@ -173,14 +173,12 @@ class AgentViewSet(HostViewSet[Any]):
     """Agents."""
 
     serializer_class = AgentSerializer
-    request_serializer_class = SwitchingSerializer
+    request_serializer_classes = {"partial_update": SwitchingSerializer}
     pagination_class = ItemsPagination
+    required_right = TO_VIEW
+    required_rights = {"partial_update": TO_SWITCH}
     lookup_url_kwarg = "slug"
     lookup_value_converter = "slug"
-
-    def get_required_right(self) -> RequiredRight:
-        """Return the right to view agents, or to switch them."""
-        return TO_SWITCH if self.action == "partial_update" else TO_VIEW
 
     def list(self, request: Request) -> Response:
         """List the agents of this host, including those that are off."""
@@ -206,7 +204,7 @@ class AgentViewSet(HostViewSet[Any]):
         """
         if self.operator.tenants is not None or registry.find_hosted(slug) is None:
             raise NotFound
-        given = self.validated_body
+        given = self.given
         reason = given.get("reason", "")
         try:
             if "queue" in given:  # first, since the queue may be refused

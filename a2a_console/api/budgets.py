@@ -104,7 +104,7 @@ class BudgetViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Budget]):
 
     queryset = Budget.objects.all()
     serializer_class = BudgetSerializer
-    list_query_serializer_class = PageQuerySerializer
+    request_serializer_classes = {"list": PageQuerySerializer}
     required_right = RequiredRight.to_view("a2a_tasks.budget")
 
     def get_queryset(self) -> QuerySet[Budget]:
@@ -117,7 +117,7 @@ class BudgetUseViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[BudgetUse
 
     queryset = BudgetUse.objects.select_related("budget")
     serializer_class = BudgetUseSerializer
-    list_query_serializer_class = BudgetUseQuerySerializer
+    request_serializer_classes = {"list": BudgetUseQuerySerializer}
     filter_lookups = {"budget": "budget"}
     required_right = RequiredRight.to_view("a2a_tasks.budgetuse")
 
@@ -126,7 +126,7 @@ class BudgetUseViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[BudgetUse
         rows = BudgetUse.objects.select_related("budget")
         if not self.operator.sees_all:
             return rows.none()
-        asking = self.action == "list" and self.validated_query.get("asking", False)
+        asking = self.action == "list" and self.given.get("asking", False)
         return rows.filter(pk__in=list_asking().order_by().values("pk")) if asking else rows
 
     @action(
@@ -137,7 +137,7 @@ class BudgetUseViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[BudgetUse
     )
     def allow(self, request: Request, key: int) -> Response:
         """Allow more than the limit until the budget resets. The runs that wait for it go on."""
-        given = self.validated_body
+        given = self.given
         try:
             budgets.allow(self.get_object().pk, given["amount"], given.get("reason", ""))
         except ValueError as fault:
@@ -152,5 +152,5 @@ class BudgetUseViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[BudgetUse
     )
     def refuse(self, request: Request, key: int) -> Response:
         """Allow no more. The runs that wait for it fail, and new messages are refused, until the budget resets."""
-        budgets.refuse(self.get_object().pk, self.validated_body.get("reason", ""))
+        budgets.refuse(self.get_object().pk, self.given.get("reason", ""))
         return self.retrieve(request)

@@ -190,7 +190,7 @@ class TaskBulkViewSet(TaskRowsViewSet):
         runs no task twice.
         """
         plan = self._plan(bulk.AGAIN)
-        nonce = self.validated_body.get("nonce") or uuid.uuid4().hex
+        nonce = self.given.get("nonce") or uuid.uuid4().hex
         by = self.operator.principal
         outcomes, untried = bulk.act_on(bulk.AGAIN, self._find_planned(plan), by=by, nonce=nonce)
         reasons = Counter(one.text for one in outcomes if one.kind == "refused")
@@ -219,12 +219,12 @@ class TaskBulkViewSet(TaskRowsViewSet):
 
         Of the messages, the export has only the beginning of each task's first one.
         """
-        wanted, form = make_selection(self.validated_body), self.validated_body["format"]
+        wanted, form = make_selection(self.given), self.given["format"]
         return stream_export(form, self.get_queryset(), wanted, self.operator.tenant)
 
     def _plan(self, wanted_action: BulkAction) -> Plan:
         """Return the tasks that the request selects. Raises ValidationError if it selects none."""
-        given = self.validated_body
+        given = self.given
         if not (given["all"] or (FILTERS | {"keys"}) & given.keys()):
             raise serializers.ValidationError({"all": "Say which, or that all are meant."})
         rows, wanted = self._select_plain(), make_selection(given)
@@ -239,7 +239,7 @@ class TaskBulkViewSet(TaskRowsViewSet):
         return Plan(keys=[], parts=[], more=False, others=0)
 
     def _describe(self, plan: Plan) -> dict[str, Any]:
-        named = len(set(self.validated_body.get("keys", [])))
+        named = len(set(self.given.get("keys", [])))
         parts = [{"state": state, "agent": agent, "count": n} for state, agent, n in plan.parts]
         return {
             "found": len(plan.keys),
@@ -252,7 +252,7 @@ class TaskBulkViewSet(TaskRowsViewSet):
 
     def _find_planned(self, plan: Plan) -> list[int]:
         """Return the keys of the plan; none for a dry run."""
-        return [] if self.validated_body["dry_run"] else plan.keys
+        return [] if self.given["dry_run"] else plan.keys
 
     def _select_plain(self) -> QuerySet[Task]:
         return self.get_queryset().select_related(None).only("pk", "state", "agent")

@@ -68,8 +68,8 @@ class ContextViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Context]):
 
     queryset = Context.objects.all()
     serializer_class = ContextLineSerializer
-    detail_serializer_class = ContextSerializer
+    serializer_classes = {"retrieve": ContextSerializer}
     required_right = RequiredRight.to_view("a2a_tasks.context", of_agents=True)
-    list_query_serializer_class = ContextQuerySerializer
+    request_serializer_classes = {"list": ContextQuerySerializer}
     filter_lookups = {"id": "public_id", "agent": "agent", "tenant": "tenant", "owner": "owner"}
     indexed_parameters = frozenset({"id"})

@@ -127,26 +127,16 @@ class KeyViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[ApiKey]):
 
     queryset = ApiKey.objects.all()
     serializer_class = KeyLineSerializer
-    list_query_serializer_class = PageQuerySerializer
+    serializer_classes = {"create": IssuedSerializer}
+    request_serializer_classes = {"list": PageQuerySerializer, "create": NewKeySerializer}
     lookup_field = lookup_url_kwarg = "prefix"
     lookup_value_converter = "slug"
     required_right = RequiredRight.to_view("a2a_tasks.apikey")
-
-    def get_required_right(self) -> RequiredRight | None:
-        """Return the right that the action requires; creating a key has its own."""
-        return TO_CREATE if self.action == "create" else self.required_right
-
-    def get_serializer_class(self) -> Any:
-        """Return the serializer of a key, with its secret for a new one."""
-        return IssuedSerializer if self.action == "create" else super().get_serializer_class()
-
-    def get_request_serializer_class(self) -> type[serializers.Serializer[Any]] | None:
-        """Return the serializer of the body: the attributes of a new key, or the action's own."""
-        return NewKeySerializer if self.action == "create" else self.request_serializer_class
+    required_rights = {"create": TO_CREATE}
 
     def create(self, request: Request) -> Response:
         """Create a key and show it, only this once."""
-        given = self.validated_body
+        given = self.given
         scopes = given.get("scopes", [])
         if len(" ".join(scopes)) > MAX_SCOPES:
             text = f"They are longer than {MAX_SCOPES} characters."
@@ -179,7 +169,7 @@ class KeyViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[ApiKey]):
         self.operator.check_scopes(*row.scopes.split())
         if not may_give(self.operator.tenants, self._scopes, row.tenant, api_keys.powers(row)):
             raise Conflict("The key has scopes or rights, or sees tenants, that you have not")
-        given = self.validated_body
+        given = self.given
         overlap = timedelta(hours=given["overlap_hours"])
         try:
             issued = api_keys.rotate(row.prefix, overlap, given.get("expires_at"))

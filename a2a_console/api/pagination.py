@@ -178,7 +178,7 @@ class KeyPagination(CursorPagination):
 
     def find_page(self, rows: Any, view: Any) -> tuple[list[Any], Any]:
         """Return the rows before the key in the query, and the key before which the next page begins."""
-        query, table = view.validated_query, rows.model._default_manager.all()  # noqa: SLF001 - Django's documented name
+        query, table = view.given, rows.model._default_manager.all()  # noqa: SLF001 - Django's documented name
         after, before, size = query.get("created_after"), query.get("created_before"), query["size"]
         low, high = find_span(table, after, before)
         high = min(high, query.get("cursor", high + 1) - 1)
@@ -202,7 +202,7 @@ class NumberPagination(ItemsPagination):
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """Return the first rows after the number in the query, and set `next` if there are more."""
-        after, size = view.validated_query["after"], view.validated_query["size"]
+        after, size = view.given["after"], view.given["size"]
         found = list(queryset.filter(number__gt=after).order_by("number")[: size + 1])
         self.next = found[size - 1].number if len(found) > size else None
         return found[:size]

@@ -111,10 +111,10 @@ class RunViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Run]):
 
     queryset = select_runs()
     serializer_class = RunLineSerializer
-    detail_serializer_class = RunSerializer
+    serializer_classes = {"retrieve": RunSerializer}
     required_right = TO_VIEW_RUNS
     visible_by = "task__"
-    list_query_serializer_class = RunQuerySerializer
+    request_serializer_classes = {"list": RunQuerySerializer}
     filter_lookups = {
         "status": "status__in",
         "agent": "task__agent",
@@ -136,7 +136,7 @@ class RunViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Run]):
     @action(
         detail=True,
         serializer_class=LoggedSerializer,
-        query_serializer_class=NumberQuerySerializer,
+        request_serializer_class=NumberQuerySerializer,
         pagination_class=NumberPagination,
     )
     def lines(self, request: Request, key: int) -> Response:

@@ -70,8 +70,8 @@ class HostSchema(AutoSchema):
         return f"{'get' if action == 'retrieve' else action}_{noun}"
 
     def get_override_parameters(self) -> list[Any]:
-        """Return the serializer of the query."""
-        query = self.view.get_query_serializer_class()
+        """Return the serializer of the query, which changes have none of."""
+        query = self.view.get_request_serializer_class() if self.method == "GET" else None
         return [query, *HEADERS] if query else HEADERS
 
     def get_request_serializer(self) -> Any:

@@ -116,7 +116,7 @@ class StatisticsViewSet(HostViewSet[Any]):
     serializer_class = StatisticsSerializer
     pagination_class = None
     required_right = RequiredRight.to_view("a2a_tasks.task", of_agents=True)
-    list_query_serializer_class = StatisticsQuerySerializer
+    request_serializer_classes = {"list": StatisticsQuerySerializer}
 
     @extend_schema(operation_id="get_statistics")
     def list(self, request: Request) -> Response:
@@ -126,7 +126,7 @@ class StatisticsViewSet(HostViewSet[Any]):
         """
         operator = self.operator
         found = report(
-            PERIODS[self.validated_query["period"]],
+            PERIODS[self.given["period"]],
             lambda rows, by: filter_visible(operator, rows, by=by),
             whose=(operator.tenants, operator.agents),
             of_host=operator.sees_all,

@@ -312,7 +312,7 @@ class TaskPagination(CursorPagination):
 
     def find_page(self, rows: Any, view: Any) -> tuple[list[Any], Any]:
         """Return the tasks before the key in the query, and the key before which the next page begins."""
-        query = view.validated_query
+        query = view.given
         wanted, before = make_selection(query), query.get("cursor")
         found = selection.page(rows, wanted, size=query["size"], before=before)
         return add_openings(found.items), found.older
@@ -333,8 +333,8 @@ class TaskRowsViewSet(HostViewSet[Task]):
 class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
     """Tasks, newest first."""
 
-    list_query_serializer_class = TaskQuerySerializer
-    detail_serializer_class = TaskSerializer
+    request_serializer_classes = {"list": TaskQuerySerializer}
+    serializer_classes = {"retrieve": TaskSerializer}
     pagination_class = TaskPagination
 
     @action(detail=True, methods=["post"], required_right=TO_CANCEL)
@@ -363,7 +363,7 @@ class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
         """
         task = self.get_object()
         try:
-            again = async_to_sync(run_again)(task.pk, nonce=self.validated_body.get("nonce", ""))
+            again = async_to_sync(run_again)(task.pk, nonce=self.given.get("nonce", ""))
         except CannotRunAgain as why:
             raise Conflict(str(why)) from None
         self.kwargs["key"] = again.task  # the answer shows the new one
@@ -371,7 +371,9 @@ class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
 
     @extend_schema(operation_id="list_task_events", responses=EventSerializer(many=True))
     @action(
-        detail=True, query_serializer_class=NumberQuerySerializer, pagination_class=NumberPagination
+        detail=True,
+        request_serializer_class=NumberQuerySerializer,
+        pagination_class=NumberPagination,
     )
     def events(self, request: Request, key: int) -> Response:
         """List the events of a task, oldest first. To follow a task, continue after the last number.
@@ -389,7 +391,7 @@ class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
         detail=True,
         required_right=TO_VIEW_RUNS,
         serializer_class=RunLineSerializer,
-        query_serializer_class=PageQuerySerializer,
+        request_serializer_class=PageQuerySerializer,
         pagination_class=KeyPagination,
         indexed=True,
     )

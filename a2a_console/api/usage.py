@@ -99,12 +99,12 @@ class UsageViewSet(HostViewSet[Any]):
     serializer_class = UsageSerializer
     pagination_class = None
     required_right = RequiredRight.to_view("a2a_tasks.task", of_agents=True)
-    list_query_serializer_class = UsageQuerySerializer
+    request_serializer_classes = {"list": UsageQuerySerializer}
 
     @extend_schema(operation_id="get_usage")
     def list(self, request: Request) -> Response:
         """Show sums of the usage of models, as agents have reported it, by task, context, caller, tenant, agent, model or day."""
-        query, operator = self.validated_query, self.operator
+        query, operator = self.given, self.operator
         until = query.get("until") or timezone.now()
         since = query.get("since") or max(until, EARLIEST) - SPAN
         if since >= until:

@@ -23,6 +23,7 @@ from a2a_console.api.schema import HostSchema
 
 __all__ = ["HasRight", "HostAPIView", "HostViewSet"]
 
+CHANGES = {"POST", "PATCH"}
 _M = TypeVar("_M", bound=Model)
 _Serializer = type[serializers.Serializer[Any]]
 
@@ -91,8 +92,10 @@ class HostViewSet(HostAPIView, GenericViewSet[_M]):
     filter_backends = ()
     lookup_url_kwarg = "key"
     lookup_value_converter = "int"
-    #: The serializer of `retrieve`, if it shows more than lists do.
-    detail_serializer_class: ClassVar[_Serializer | None] = None
+    #: Of actions that are no `@action`, by name: serializers of answers, of requests, and rights of their own.
+    serializer_classes: ClassVar[Mapping[str, _Serializer]] = {}
+    request_serializer_classes: ClassVar[Mapping[str, _Serializer]] = {}
+    required_rights: ClassVar[Mapping[str, RequiredRight]] = {}
     #: The lookup from a row to the object that has a tenant and an agent, such as `task__`.
     visible_by: ClassVar[str] = ""
     #: The query parameters that filter, each with its lookup.
@@ -100,41 +103,37 @@ class HostViewSet(HostAPIView, GenericViewSet[_M]):
     #: True if an index leads to the rows for every query, or for those with one of these parameters (`KeyPagination`).
     indexed = False
     indexed_parameters: ClassVar[frozenset[str]] = frozenset()
-    #: The serializer of the query of `list`, and of an `@action` that names one. None = no parameters.
-    list_query_serializer_class: ClassVar[_Serializer | None] = None
-    query_serializer_class: _Serializer | None = None
-    #: The serializer of the body; None = no members.
+    #: The serializer of the query of a GET or the body of a change; None = no parameters, no members.
     request_serializer_class: _Serializer | None = None
-    validated_query: dict[str, Any]
-    validated_body: dict[str, Any]
+    #: The validated query of a GET, or the validated body of a change.
+    given: dict[str, Any]
 
-    def get_query_serializer_class(self) -> _Serializer | None:
-        """Return the serializer of the query of this action."""
-        is_list = self.action == "list"
-        return self.list_query_serializer_class if is_list else self.query_serializer_class
+    def get_required_right(self) -> RequiredRight | None:
+        """Return the right that this action requires."""
+        return self.required_rights.get(self.action, self.required_right)
 
     def get_request_serializer_class(self) -> _Serializer | None:
-        """Return the serializer of the body of this action."""
-        return self.request_serializer_class
+        """Return the serializer of the query or the body of this action."""
+        return self.request_serializer_classes.get(self.action, self.request_serializer_class)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Validate the request after the check of permissions. Raises InvalidQuery and ValidationError."""
         super().initial(request, *args, **kwargs)
         if request.method not in self.allowed_methods:
             return  # the answer will be 405
+        is_change, expected = request.method in CHANGES, self.get_request_serializer_class()
         try:
-            self.validated_query = self._validate_query(request)
+            self.given = self._validate_query(None if is_change else expected)
         except serializers.ValidationError as fault:
             raise InvalidQuery(fault.detail) from None
-        if request.method in {"POST", "PATCH"}:
-            self.validated_body = self._validate(self.get_request_serializer_class(), request.data)
+        if is_change:
+            self.given = self._validate(expected, request.data)
 
-    def _validate_query(self, request: Request) -> dict[str, Any]:
+    def _validate_query(self, serializer_class: _Serializer | None) -> dict[str, Any]:
         """Return the parameters. Raises ValidationError, also for an unknown or repeated one."""
-        serializer_class = self.get_query_serializer_class()
         fields = serializer_class().fields if serializer_class else {}
         given: dict[str, Any] = {}
-        for name, values in request.query_params.lists():
+        for name, values in self.request.query_params.lists():
             several = isinstance(fields.get(name), serializers.ListField)
             if len(values) > 1 and not several:
                 raise serializers.ValidationError({name[:100]: "This parameter is repeated."})
@@ -153,13 +152,12 @@ class HostViewSet(HostAPIView, GenericViewSet[_M]):
 
     def filter_queryset(self, queryset: QuerySet[_M, Any]) -> QuerySet[_M, Any]:
         """Return the rows that match all given parameters."""
-        given, lookups = self.validated_query, self.filter_lookups.items()
+        given, lookups = self.given, self.filter_lookups.items()
         return queryset.filter(**{lookup: given[name] for name, lookup in lookups if name in given})
 
     def get_serializer_class(self) -> Any:
-        """Return the serializer of this action."""
-        detail = self.detail_serializer_class if self.action == "retrieve" else None
-        return detail or super().get_serializer_class()
+        """Return the serializer of the answer of this action."""
+        return self.serializer_classes.get(self.action) or super().get_serializer_class()
 
     def get_queryset(self) -> QuerySet[_M]:
         """Return the rows that are visible to the operator."""

@@ -115,7 +115,7 @@ class WaitingPagination(CursorPagination):
 
     def find_page(self, rows: Any, view: Any) -> tuple[list[Any], Any]:
         """Return the tasks after the place in the query, and the place of the last one."""
-        query, size = view.validated_query, view.validated_query["size"]
+        query, size = view.given, view.given["size"]
         if "cursor" in query:
             since, key = query["cursor"]
             rows = after(rows, QueuePlace(datetime.datetime.fromisoformat(since), key))
@@ -128,13 +128,13 @@ class WaitingViewSet(ListModelMixin, TaskRowsViewSet):
     """The tasks that wait for people, those that wait longest first."""
 
     serializer_class = WaitingLineSerializer
-    list_query_serializer_class = WaitingQuerySerializer
+    request_serializer_classes = {"list": WaitingQuerySerializer}
     pagination_class = WaitingPagination
     filter_lookups = {"agent": "agent"}
 
     def get_queryset(self) -> QuerySet[Task]:
         """Return the waiting tasks of the requested kind and assignee, with their questions."""
-        given = self.validated_query
+        given = self.given
         self.queryset = list_waiting(given.get("kind", ""))
         rows = super().get_queryset()
         if name := given.get("assigned_to"):
@@ -160,7 +160,7 @@ class TaskAnswerViewSet(TaskRowsViewSet):
 
         409 if the task does not wait (any more), asks something else by now, or its agent is off.
         """
-        task, given = self.get_object(), self.validated_body
+        task, given = self.get_object(), self.given
         parts = [data(given["data"])] if "data" in given else []
         parts += [
             file(base64.b64decode(one["content"]), one["filename"], one["media_type"])
@@ -178,7 +178,7 @@ class TaskAnswerViewSet(TaskRowsViewSet):
 
         The user has to be allowed to answer and to see the task's tenant. 409 if the task does not wait.
         """
-        task, name = self.get_object(), self.validated_body["to"]
+        task, name = self.get_object(), self.given["to"]
         try:
             user = None if name is None else find_user(name, task.tenant).pk
         except CannotHave as fault:

@@ -85,7 +85,7 @@ class ConfigViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[PushConfig])
     serializer_class = ConfigLineSerializer
     required_right = RequiredRight.to_view("a2a_push.pushconfig")
     visible_by = "task__"
-    list_query_serializer_class = ConfigQuerySerializer
+    request_serializer_classes = {"list": ConfigQuerySerializer}
     filter_lookups = {"task_key": "task", "receiver_key": "receiver", "agent": "task__agent"}
     indexed_parameters = frozenset({"task_key", "receiver_key"})
     queryset = without_secrets(PushConfig.objects.all())
@@ -93,7 +93,7 @@ class ConfigViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[PushConfig])
     def filter_queryset(self, queryset: QuerySet[PushConfig, Any]) -> QuerySet[PushConfig, Any]:
         """Return the webhooks that match all given parameters."""
         rows = super().filter_queryset(queryset)
-        state = self.validated_query.get("state")
+        state = self.given.get("state")
         return filter_state(rows, state) if state else rows
 
     @action(

@@ -189,10 +189,10 @@ class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Delivery])
 
     queryset = with_company(Delivery.objects.all())
     serializer_class = DeliveryLineSerializer
-    detail_serializer_class = DeliverySerializer
+    serializer_classes = {"retrieve": DeliverySerializer}
     required_right = RequiredRight.to_view("a2a_push.delivery", of_agents=True)
     visible_by = "task__"
-    list_query_serializer_class = DeliveryQuerySerializer
+    request_serializer_classes = {"list": DeliveryQuerySerializer}
     filter_lookups = {
         "status": "status__in",
         "id": "webhook_id",
@@ -245,7 +245,7 @@ class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Delivery])
         Only dead deliveries are sent, unless `also_delivered` or `ids` say otherwise. Continue with `next` until it is
         null.
         """
-        given = self.validated_body
+        given = self.given
         if not (given["all"] or NARROWING & given.keys()):
             raise serializers.ValidationError({"all": "Say which, or that all are meant."})
         keys = self._find_chosen()
@@ -265,7 +265,7 @@ class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Delivery])
 
     def _find_chosen(self) -> list[int]:
         """Return the keys of the next deliveries, oldest first, and one more if there is one."""
-        given = self.validated_body
+        given = self.given
         chosen = DeliverySelection(
             only_dead=not (given["also_delivered"] or "ids" in given),
             ids=given.get("ids"),

@@ -117,13 +117,13 @@ class ReceiverViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Receiver])
 
     queryset = Receiver.objects.all()
     serializer_class = ReceiverLineSerializer
-    detail_serializer_class = ReceiverSerializer
+    serializer_classes = {"retrieve": ReceiverSerializer}
     required_right = RequiredRight.to_view("a2a_push.receiver")
-    list_query_serializer_class = ReceiverQuerySerializer
+    request_serializer_classes = {"list": ReceiverQuerySerializer}
 
     def filter_queryset(self, queryset: QuerySet[Receiver, Any]) -> QuerySet[Receiver, Any]:
         """Return the receivers that match all given parameters."""
-        given = self.validated_query
+        given = self.given
         if address := given.get("address"):
             queryset = queryset.filter(address__contains=address.partition("?")[0])
         health = given.get("health")
@@ -151,7 +151,7 @@ class ReceiverViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Receiver])
         409 if the receiver was disabled already.
         """
         # The reason has no name of the operator: only the audit log has it, where an erasure can replace it.
-        if not disable(self.get_object().pk, " ".join(self.validated_body["reason"].split())):
+        if not disable(self.get_object().pk, " ".join(self.given["reason"].split())):
             raise Conflict("The receiver was disabled already")
         return Response(self.get_serializer(self.get_object()).data)
 

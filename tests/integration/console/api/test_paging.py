@@ -151,9 +151,7 @@ class TestAList:
             while True:
                 page, following = pagination.KeyPagination().find_page(
                     rows,
-                    SimpleNamespace(
-                        validated_query=told, indexed=indexed, indexed_parameters=frozenset()
-                    ),
+                    SimpleNamespace(given=told, indexed=indexed, indexed_parameters=frozenset()),
                 )
                 found += [task.public_id for task in page]
                 if following is None:
