@@ -75,7 +75,7 @@ class TaskExportChoiceSerializer(TaskFilterSerializer):
 class PartSerializer(serializers.Serializer[Any]):
     """The number of tasks of one state and agent."""
 
-    state = serializers.ChoiceField(list(STATES))
+    state = serializers.ChoiceField(STATES)
     agent = serializers.CharField()
     count = serializers.IntegerField()
 

@@ -33,16 +33,16 @@ from a2a_console.diagnosis.call_tree import read_tree
 from a2a_console.diagnosis.reasons import Needs, Reason, diagnose
 from a2a_console.rerun.run_again import MAX_NONCE_LENGTH, CannotRunAgain, run_again
 from a2a_console.search import selection
-from a2a_console.search.selection import Selection
+from a2a_console.search.selection import STATES, Selection
 from a2a_console.search.stuck_tasks import KINDS
 from a2a_console.search.task_flags import MARKS
-from a2a_console.search.task_record import STATES, StateField, TaskLineSerializer, add_openings
+from a2a_console.search.task_record import StateField, TaskLineSerializer, add_openings
 from a2a_console.times import MomentField
 from a2a_tasks.models import LONG_COLUMNS, Artifact, Event, Message, Task
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.dialects import DIALECTS
-from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind
+from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import event_log
 
@@ -64,7 +64,6 @@ TO_RUN_AGAIN = RequiredRight(WRITE, ("a2a_tasks.run_again_task",))
 TO_CANCEL = RequiredRight.to_change("a2a_tasks.task", of_agents=True)
 #: The largest numbers of messages, artifacts and runs in the answer that shows a task.
 MESSAGES, ARTIFACTS, RUNS = 50, 50, 20
-UNFINISHED = "unfinished"
 
 
 class MessageSerializer(serializers.Serializer[Any]):
@@ -165,11 +164,11 @@ class TaskFilterSerializer(serializers.Serializer[Any]):
     created_after = moment_field("Created at or after this time.")
     created_before = moment_field("Created before this time.")
     state = serializers.ListField(
-        child=serializers.ChoiceField([*STATES, UNFINISHED]),
+        child=serializers.ChoiceField(list(STATES)),
         required=False,
         allow_empty=False,  # an empty list would count as a filter, and match every task
-        max_length=len(STATES),
-        help_text=f"Only tasks in one of these states; `{UNFINISHED}`: those that have not ended.",
+        max_length=len(TaskState),
+        help_text="Only tasks in one of these states; `unfinished`: those that have not ended.",
     )
     agent = agent_field()
     tenant = tenant_field()
@@ -281,12 +280,9 @@ NAMES = {
 
 def make_selection(given: Mapping[str, Any]) -> Selection:
     """Return the selection for the filters of a request."""
-    words = given.get("state", [])
-    states = {STATES[word] for word in words if word in STATES}
-    if UNFINISHED in words:
-        states |= set(TaskState) - TERMINAL
+    states = frozenset[TaskState]().union(*(STATES[word] for word in given.get("state", ())))
     filters = {NAMES.get(name, name): given[name] for name in (FILTERS & given.keys()) - {"state"}}
-    return Selection(**filters, states=frozenset(states))
+    return Selection(**filters, states=states)
 
 
 def select_tasks() -> QuerySet[Task]:

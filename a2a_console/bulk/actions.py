@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 
 from a2a_console.rerun.run_again import Again, CannotRunAgain, run_again
 from a2a_console.search.bounded_rows import COUNTED
-from a2a_console.search.selection import Selection, walk
+from a2a_console.search.selection import UNFINISHED, Selection, walk
 from a2a_console.search.stuck_tasks import KINDS
 from a2a_console.search.task_flags import MARKS
 from a2a_tasks.models import Task
@@ -59,7 +59,7 @@ CANCEL = BulkAction(
     text="Each task is canceled immediately and its client is notified; then its agent is stopped.",
     warnings=("This cannot be undone. A canceled task can only be run again as a new task.",),
     impossible="cannot be canceled: they have already finished",
-    states=frozenset(TaskState) - TERMINAL,
+    states=UNFINISHED,
     permission="a2a_tasks.change_task",
 )
 AGAIN = BulkAction(

@@ -27,8 +27,14 @@ from a2a_tasks.models import Context, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 
-__all__ = ["HITS", "MIN_PREFIX_LENGTH", "SearchPage", "Selection", "page", "walk"]
+__all__ = [
+    *("HITS", "MIN_PREFIX_LENGTH", "STATES", "UNFINISHED"),
+    *("SearchPage", "Selection", "page", "walk"),
+]
 
+UNFINISHED = frozenset(TaskState) - TERMINAL
+#: The states that each word of a filter stands for.
+STATES = {state.word: frozenset({state}) for state in TaskState} | {"unfinished": UNFINISHED}
 #: The largest number of tasks for which an id, its beginning or words are turned into keys.
 HITS = 5_000
 #: The largest number of contexts with one id (of different owners) that are searched.

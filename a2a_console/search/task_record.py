@@ -39,7 +39,7 @@ COLUMNS = (
     *("created_at", "updated_at", "last_event", "opening"),
 )
 Record = dict[str, Any]
-STATES = {state.word: state for state in TaskState}
+STATES = [state.word for state in TaskState]
 #: Spreadsheet programs run a cell that begins with one of these as a formula; some accept the full-width forms, too.
 _BEGINS = "=+\\-@\uff1d\uff0b\uff0d\uff20"
 #: Matches the begin of a formula: in a cell, and after `;` or a line break, which end a cell in some programs.
@@ -50,7 +50,7 @@ class StateField(serializers.ChoiceField):
     """A state of a task in one word; null for anything else."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(list(STATES), **options)
+        super().__init__(STATES, **options)
 
     def to_representation(self, value: Any) -> str | None:  # type: ignore[override] # null of events
         """Return the word."""

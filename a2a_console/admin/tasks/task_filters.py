@@ -15,6 +15,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from a2a_console.admin.widgets import filters, principals
+from a2a_console.search import selection
 from a2a_console.search.selection import Selection
 from a2a_console.search.stuck_tasks import KINDS
 from a2a_console.search.task_flags import MARKS
@@ -28,8 +29,7 @@ __all__ = ["FILTERS", "OFFERED", "UnknownFilter", "read_filters", "read_selectio
 
 Conditions = dict[str, Any]
 #: States by their words, and groups of states.
-STATES = {state.word: frozenset({state}) for state in TaskState} | {
-    filters.UNFINISHED: frozenset(TaskState) - TERMINAL,
+STATES = selection.STATES | {
     "running": frozenset({TaskState.SUBMITTED, TaskState.WORKING}),
     "waiting": INTERRUPTED,
 }

@@ -31,7 +31,6 @@ __all__ = [
 
 Choices = Iterable[tuple[str, str]]
 Rows = QuerySet[Any]
-UNFINISHED = "unfinished"
 #: The largest number of budgets among the choices of a filter.
 OFFERED = 100
 _LOOKS_BACK = f"(newest {NEWEST:,})"

@@ -16,7 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from a2a_console.diagnosis.reasons import Needs, diagnose
 from a2a_console.management import moments
 from a2a_console.management.progress import Progress
-from a2a_console.search.selection import Selection
+from a2a_console.search.selection import STATES, UNFINISHED, Selection
 from a2a_console.search.stuck_tasks import KINDS
 from a2a_console.search.task_flags import MARKS
 from a2a_console.search.task_record import csv_text, json_text, keys_of, whole
@@ -28,13 +28,10 @@ from a2a_tasks.operations.cancel_task import cancel_by_key
 from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.errors import Overloaded, TaskNotCancelable, TaskNotFound
-from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 
 __all__ = ["Command"]
 
-UNFINISHED = frozenset(TaskState) - TERMINAL
-STATES = {state.word: frozenset({state}) for state in TaskState} | {"unfinished": UNFINISHED}
 #: The options that are fields of a Selection under the same name.
 PLAIN = (
     *("agent", "tenant", "owner", "context", "dialect"),
