@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
 from django.db.models import Model, QuerySet
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import cache_control
 from rest_framework import serializers
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import BasePermission
@@ -43,6 +45,8 @@ class HasRight(BasePermission):
         return True
 
 
+# An answer is for one operator, and may contain a credential.
+@method_decorator(cache_control(no_store=True), "dispatch")
 class HostAPIView(APIView):
     """A view of the management API. It is denied unless it names a required right, and never cached."""
 
@@ -71,11 +75,6 @@ class HostAPIView(APIView):
     def get_required_right(self) -> RequiredRight | None:
         """Return the right that this action requires."""
         return self.required_right
-
-    @property
-    def default_response_headers(self) -> dict[str, str]:
-        """Forbid caching: the answer is for one operator and may contain a credential."""
-        return {**super().default_response_headers, "Cache-Control": "no-store"}
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
         """Answer JSON whatever `Accept` says: a refusal would help no client."""
