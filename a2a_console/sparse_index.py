@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from django.db import connection, transaction
 
-from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.server import is_server
 
 __all__ = ["BITMAPS", "plan", "use_index", "use_nothing_else"]
 
@@ -41,7 +41,7 @@ def use_nothing_else() -> AbstractContextManager[None]:
 @contextmanager
 def plan(settings: Mapping[str, str]) -> Iterator[None]:
     """Change settings of PostgreSQL's planner until the block ends, in a transaction."""
-    if not backend().has_word_index:
+    if not is_server():
         yield
         return
     with transaction.atomic(), connection.cursor() as cursor:

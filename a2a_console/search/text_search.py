@@ -15,7 +15,7 @@ from django.db.models.expressions import RawSQL
 
 from a2a_console import sparse_index
 from a2a_tasks.models import Message
-from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.server import is_server
 
 __all__ = ["hits", "match_words", "words_of"]
 
@@ -47,7 +47,7 @@ def hits(words: list[str], limit: int) -> list[int] | None:
     The planner is made to use the index: it cannot know how rare the beginning of a word is, and would rather scan a
     million rows backwards for a word that no task has.
     """
-    if not backend().has_word_index or _share(words) >= COMMON:
+    if not is_server() or _share(words) >= COMMON:
         return None
     with sparse_index.plan(sparse_index.BITMAPS):
         found = list(_filter(words).values_list("task_id", flat=True)[: limit + 1])
@@ -71,7 +71,7 @@ def match_words(words: list[str]) -> Q:
 def _filter(words: list[str]) -> QuerySet[Message]:
     """Return the first messages of tasks that have these words."""
     first = Message.objects.filter(number=1)
-    if backend().has_word_index:
+    if is_server():
         query = " & ".join(f"'{word}':*" for word in words)
         return first.filter(RawSQL(_MATCHES, [query], BooleanField()))  # noqa: S611  # nosec B611 - a constant
     return first.filter(*(Q(opening__icontains=word) for word in words))

@@ -22,7 +22,7 @@ from a2a_console.times import duration
 from a2a_tasks.models import IS_PARKED, WAITS_FOR_SLOT, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.server import limit_statements
 from a2a_tasks.store.backend.sessions import is_cut_off
 
 __all__ = ["COUNTED", "PERIODS", "Ended", "Narrow", "Number", "Period", "RunGroup", "SlotBegin"]
@@ -161,7 +161,7 @@ def limit_reads() -> Iterator[None]:
     """Let each statement take PATIENCE at most, on PostgreSQL. Raises TooMany for one that took longer."""
     try:
         with transaction.atomic():
-            backend().limit_statements(PATIENCE)
+            limit_statements(PATIENCE)
             yield
     except OperationalError as fault:
         if not is_cut_off(fault):

@@ -23,10 +23,9 @@ from a2a_push.store.records import Candidate, ClaimedWebhook
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import clock
-from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.rows import filter_keys, update_each
 from a2a_tasks.store.backend.sessions import is_cut_off
 from a2a_tasks.store.db import is_away, run_here
-from a2a_tasks.store.rows import update_each
 from a2a_tasks.store.runs import read_requests
 from a2a_tasks.telemetry import tracing
 from a2a_tasks.telemetry.trace_context import trace_in
@@ -83,7 +82,7 @@ def due_of(tasks: Collection[int]) -> list[Candidate]:
 
     Hints name every task with new events, and few tasks have webhooks: a prepared statement first drops the others.
     """
-    named = backend().filter_keys(_WITH_WEBHOOKS, list(tasks))
+    named = filter_keys(_WITH_WEBHOOKS, list(tasks))
     return _candidates(PushConfig.objects.filter(task__in=named)) if named else []
 
 

@@ -15,10 +15,11 @@ from a2a_push.breaker import Breaker, BreakerPolicy, Phase
 from a2a_push.models import Receiver
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.server import is_server
 
 __all__ = ["policy", "read", "receiver_of", "to_columns"]
 
+FIND, HOLD = "select id from a2a_push_receiver where digest = %s", " for key share"
 _breaker = msgspec.json.Decoder(Breaker).decode
 
 
@@ -36,8 +37,7 @@ def receiver_of(tenant: str, url: str) -> int:
 def _find_key(digest: str) -> int | None:
     """Return the key of a receiver, protected from deletion until the transaction ends, but not from changes."""
     with connection.cursor() as cursor:
-        statement = f"select id from a2a_push_receiver where digest = %s{backend().key_share}"  # noqa: S608 - ours
-        cursor.execute(statement, [digest])
+        cursor.execute(FIND + HOLD if is_server() else FIND, [digest])
         row = cursor.fetchone()
     return None if row is None else int(row[0])
 

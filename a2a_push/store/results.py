@@ -26,10 +26,10 @@ from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outbound import FaultKind
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import audit, clock
+from a2a_tasks.store.backend.rows import update_each
 from a2a_tasks.store.backend.sessions import is_cut_off
 from a2a_tasks.store.batched_call import BatchedCall, one_by_one
 from a2a_tasks.store.db import is_away, run_to_completion
-from a2a_tasks.store.rows import update_each
 
 __all__ = ["SLOW_SECONDS", "SettledAttempt", "settle", "settle_batched"]
 

@@ -17,7 +17,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from a2a_tasks.audit.chain import BEGINNING, ChainEntry, hash_link, mac, new_salts
 from a2a_tasks.audit.keys import keys
 from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal
-from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.server import lock_number, read_snapshot
 
 __all__ = ["entry_of", "newest_seal", "seal", "seal_all", "list_unsealed"]
 
@@ -38,7 +38,7 @@ def seal(*, wait: bool = False, everywhere: bool = False) -> int:
     if not wait and not list_unsealed(everywhere=everywhere).exists():
         return 0
     with transaction.atomic():
-        if not backend().lock_number(LOCK, wait=wait):
+        if not lock_number(LOCK, wait=wait):
             return 0
         last, through = newest_seal(), _find_horizon()
         rows = list_unsealed(everywhere=everywhere).order_by("pk").values_list(*COLUMNS)[:MAX_COUNT]
@@ -75,7 +75,7 @@ def entry_of(row: AuditEntry) -> ChainEntry:
 
 def _find_horizon() -> int:
     """Return the number up to which no further entry can become visible."""
-    past = AuditSeal.objects.filter(horizon__lte=backend().read_snapshot("xmin")).order_by("-pk")
+    past = AuditSeal.objects.filter(horizon__lte=read_snapshot("xmin")).order_by("-pk")
     return past.values_list("newest", flat=True).first() or 0
 
 
@@ -92,7 +92,7 @@ def _link(entries: Sequence[ChainEntry], last: AuditSeal | None, through: int) -
         hash=end.hash,
         mac=mac(keys()[0], end.number, end.hash),
         newest=max(newest, entries[-1].id),
-        horizon=backend().read_snapshot("xmax"),  # read after the entries
+        horizon=read_snapshot("xmax"),  # read after the entries
         floor=max(floor, min(through, entries[-1].id)),
     )
 

@@ -6,20 +6,14 @@ the right to drop the triggers (docs/decisions/0020).
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-
-from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.server import count_audit_triggers
+from a2a_tasks.store.backend.server import unlock_audit as unlock
 
 __all__ = ["TABLES", "are_installed", "unlock"]
 
 TABLES = ("a2a_tasks_auditentry", "a2a_tasks_auditlink", "a2a_tasks_auditseal")
 
 
-def unlock() -> AbstractContextManager[None]:
-    """Allow changes and deletions in the audit log within a transaction."""
-    return backend().unlock_audit()
-
-
 def are_installed() -> bool:
     """Return whether all triggers exist and are enabled."""
-    return backend().count_audit_triggers() == 2 * len(TABLES)
+    return count_audit_triggers() == 2 * len(TABLES)

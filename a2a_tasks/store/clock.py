@@ -10,7 +10,7 @@ import datetime
 import time
 from typing import NamedTuple
 
-from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.server import read_clock
 
 __all__ = ["estimate", "forget", "moment", "now"]
 
@@ -40,7 +40,7 @@ def now() -> datetime.datetime:
     """Return the time by the database's clock, in a thread of the store. It may read the database."""
     global _last  # noqa: PLW0603 - one per process
     if _last is None or not _last.is_fresh:
-        shared = backend().read_clock()
+        shared = read_clock()
         _last = _Reading(shared, time.monotonic(), time.time())
     return moment(estimate())
 

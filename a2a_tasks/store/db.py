@@ -33,7 +33,7 @@ from django.db import (
 from a2a_tasks.conf import conf
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Blame, Overloaded
-from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.server import is_server
 from a2a_tasks.store.backend.sessions import (
     CLOSED_SECONDS,
     CUT_OFF,
@@ -108,7 +108,7 @@ _successes = _Successes()
 
 def _threads(name: str = STORE) -> int:
     wanted = LIST_THREADS if name == LISTS else int(conf.STORE_THREADS)
-    return min(wanted, backend().max_threads or wanted)
+    return wanted if is_server() else 1
 
 
 class _Pool(ThreadPoolExecutor):

@@ -30,7 +30,6 @@ from a2a_tasks.protocol.operators import ASKED_BY, CALLS
 from a2a_tasks.protocol.values import Message, Part, Role, TaskState
 from a2a_tasks.store import event_log
 from a2a_tasks.store.backend import call_news
-from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.hooks import TaskHooks
 from a2a_tasks.store.records import ClaimedRun, LeaseLost
 
@@ -252,7 +251,7 @@ class CallNews(NamedTuple):
 
 def find_news(recent: datetime.timedelta, *, after: int = 0) -> CallNews:
     """Find what has happened in this time. Of the questions that stand, it looks at some after a key."""
-    return _sort(backend().find_call_news(recent, after))
+    return _sort(call_news.find(recent, after))
 
 
 def find_next_news(after: int) -> CallNews:

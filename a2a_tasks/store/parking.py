@@ -17,11 +17,12 @@ from django.db.models.functions import Now
 
 from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
-from a2a_tasks.models import IS_PARKED, PARKED, WAITS_FOR_TASKS, Run, RunStatus, Task
+from a2a_tasks.models import IS_PARKED, PARKED, WAITS_FOR_TASKS, Run, RunStatus, Step, Task
+from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, LogEvent
 from a2a_tasks.store import budget_room, delegations, segments
 from a2a_tasks.store.backend import call_news, fair_queue
-from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.server import is_server, read_clock
 from a2a_tasks.store.records import ClaimedRun, LeaseLost
 from a2a_tasks.store.segments import EndSegment
 from a2a_tasks.telemetry.trace_context import AttemptBefore, note_attempt
@@ -104,7 +105,22 @@ def shift_waits(seconds: float) -> None:
 
     It concerns databases whose clock is that of the host's only process.
     """
-    backend().shift_waits(seconds)
+    if not is_server():
+        _shift_waits(seconds)
+
+
+@transaction.atomic
+def _shift_waits(seconds: float) -> None:
+    """Move the ends of waits; the kept step of a wait has its end, too."""
+    waiting = Run.objects.filter(IS_PARKED, waits_for_budget=None, due_at__gt=Now())
+    for run in waiting.only("task_id", "input_number", "parked_in", "due_at"):
+        if run.due_at.year < datetime.MAXYEAR:  # else it has no end
+            later = run.due_at + datetime.timedelta(seconds=seconds)
+            Run.objects.filter(pk=run.pk).update(due_at=later)
+        turn = Step.objects.filter(task=run.task_id, input_number=run.input_number)
+        for step in turn.filter(name=run.parked_in):
+            until = float(step.result) + seconds
+            Step.objects.filter(pk=step.pk).update(result=write(until).decode())
 
 
 def wake() -> bool:
@@ -216,7 +232,7 @@ def _give_rounds(due: QuerySet[Run]) -> Counter[str]:
     if not found:
         return Counter()
     failpoint("park.waking")
-    now = backend().read_clock()
+    now = read_clock()
     rounds = dict[tuple[str, str], int]()
     for run in found:
         turn = run.queue, run.quota_key

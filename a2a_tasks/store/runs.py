@@ -20,11 +20,12 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, LogEvent
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import clock, event_log
 from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.rows import update_each
+from a2a_tasks.store.backend.server import lock_number
 from a2a_tasks.store.backend.statements import of_turns
 from a2a_tasks.store.behind import release
 from a2a_tasks.store.quarantine import count_death
 from a2a_tasks.store.records import CLAIM_BYTES, ClaimedRun, LeaseLost, WantedRuns
-from a2a_tasks.store.rows import update_each
 from a2a_tasks.store.segments import DIED, HANDED_BACK, EndSegment
 from a2a_tasks.telemetry.trace_context import AttemptBefore, note_attempt
 
@@ -110,7 +111,7 @@ def has_more(taken: Sequence[ClaimedRun], limit: int, most: int = CLAIM_BYTES) -
 @transaction.atomic
 def _claim_limited(wanted: WantedRuns, agent: str, limit: int, room: int) -> list[ClaimedRun]:
     """Claim runs of one agent with at most `limit` concurrent runs. One process at a time counts them."""
-    backend().lock_number(COUNTING + zlib.crc32(agent.encode()), wait=True)
+    lock_number(COUNTING + zlib.crc32(agent.encode()), wait=True)
     running = Run.objects.filter(status=RunStatus.RUNNING, agent=agent)
     left = limit - len(running.order_by().values_list("pk")[:limit])
     only = dataclasses.replace(wanted, agents=[agent], orphans=False)

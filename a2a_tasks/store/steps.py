@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.server import read_clock
 from a2a_tasks.store.batched_call import BatchedCall, needs_no_mark
 from a2a_tasks.store.db import AWAY, run_to_completion
 from a2a_tasks.store.records import LeaseLost, StepResult
@@ -57,7 +58,7 @@ def _write(steps: Sequence[StepResult]) -> set[int]:
 
 def clock() -> float:
     """Return seconds since the epoch by the database's clock, shared by all processes."""
-    return backend().read_clock()
+    return read_clock()
 
 
 #: `await keep_batched(StepResult(...))`, `await load_batched((task, number))`, `await read_clock_batched(None)`: keep a result, read the

@@ -20,7 +20,7 @@ from a2a_tasks.protocol.lifecycle import PREDECESSOR, EventKind
 from a2a_tasks.protocol.values import Raw
 from a2a_tasks.store import hooks
 from a2a_tasks.store.accept import begin
-from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.rows import update_rows
 from a2a_tasks.store.backend.statements import LARGE, Bytes
 from a2a_tasks.store.records import Accepted, NewTask
 
@@ -73,7 +73,7 @@ def _change(rows: QuerySet[Any], change: Callable[[bytes], bytes]) -> None:
         found = rows.filter(number__range=(first, last)).values_list("task_id", "number", "body")
         changed = [(*key, change(body.encode()).decode()) for *key, body in found]
         values = [list(column) for column in zip(*changed, strict=True)]
-        backend().update_rows(meta.db_table, fields, values, keys=2)
+        update_rows(meta.db_table, fields, values, keys=2)
 
 
 def _cut(sizes: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

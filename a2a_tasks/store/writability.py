@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from a2a_tasks import process
 from a2a_tasks.models import Worker, WorkerKind
-from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.server import may_write
 from a2a_tasks.store.workers import MAX_NAME_LENGTH
 
 __all__ = ["REVOKED", "are_writes_refused", "note_refusal", "try_to_write"]
@@ -75,4 +75,4 @@ def try_to_write() -> None:
     }
     Worker.objects.update_or_create(name=name, defaults=row)
     Worker.objects.filter(name=name).delete()
-    _refusal.lasts = not backend().may_write()
+    _refusal.lasts = not may_write()

@@ -67,7 +67,7 @@ ALLOWED: dict[str, tuple[int, str]] = {
     "a2a_tasks/management/commands/verify_card.py": (1, COMMAND),
     "a2a_tasks/models/api_key.py": (1, SHOWN),
     "a2a_tasks/signatures/ring.py": (2, "times in settings, with overlaps of days"),
-    "a2a_tasks/store/backend/portable.py": (1, "the clock of SQLite"),
+    "a2a_tasks/store/backend/server.py": (1, "the clock of SQLite"),
     "a2a_tasks/store/clock.py": (3, "compares this clock with the database's"),
     "a2a_tasks/telemetry/trace_context.py": (1, SPANS),
 }

@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 
 from a2a_tasks.models import AskPolicy, Delegation, Run, RunStatus, Task
 from a2a_tasks.models.task import ENDED, WAITING
+from a2a_tasks.store.backend.server import is_server
 from a2a_tasks.store.backend.statements import fetch, write_states
 from a2a_tasks.store.sql_files import read_sql
 
@@ -28,7 +29,6 @@ __all__ = [
     "filter_settled",
     "find",
     "find_next",
-    "find_portably",
 ]
 
 #: The kind of a row, the key of the calling task, and the number of the message of its turn.
@@ -55,11 +55,13 @@ FIND = read_sql("find_call_news", ended=write_states(ENDED), waiting=write_state
 
 
 def find(recent: datetime.timedelta, after: int) -> list[Row]:
-    """Return the rows of the last time, on PostgreSQL, which keeps the plan of the statement.
+    """Return the rows of the last time. PostgreSQL keeps the plan of the statement.
 
     Of the questions that stand, those after a key are looked at; a row LOOKED_AT has the key of the last one, if there
-    may be more.
+    may be more. SQLite looks at all of them.
     """
+    if not is_server():
+        return _find_portably(recent)
     return fetch(FIND, {"recent": recent.total_seconds(), "after": after, "most": BATCH})
 
 
@@ -69,8 +71,7 @@ def filter_settled(recent: datetime.timedelta) -> list[QuerySet[Task]]:
     return [lately.filter(state__in=ENDED), lately.filter(is_task=True, state__in=WAITING)]
 
 
-def find_portably(recent: datetime.timedelta, after: int) -> list[Row]:
-    """Return the same rows on any database; of the questions that stand those of all calls."""
+def _find_portably(recent: datetime.timedelta) -> list[Row]:
     calls = Delegation.objects.filter(open=True)
     ended, asks = filter_settled(recent)
     free = ~Q(parent__state__in=[*ENDED, *WAITING])

@@ -1,22 +1,19 @@
-"""The functions that each database implements in its own way, and the choice between them.
+"""The hot functions, which each database implements in its own way, and the choice between them.
 
 `postgres` has statements in SQL, each one transaction for many callers. `portable` has equal functions by the ORM, one
-row at a time; it serves SQLite. Except for migrations, no code outside `store/backend` depends on the kind of database.
+row at a time; it serves SQLite. `server` has what SQLite has not; all else is written once, for both.
 One contract suite checks both: tests/integration/store runs on both databases, and test_twins.py compares their rows.
 """
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
-
-from django.db import connection
+from typing import Protocol
 
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.protocol.lifecycle import LogEvent
-from a2a_tasks.store.backend import call_news, portable, postgres
+from a2a_tasks.store.backend import portable, postgres
+from a2a_tasks.store.backend.server import is_server
 from a2a_tasks.store.records import (
     Batch,
     ChatMove,
@@ -35,13 +32,6 @@ __all__ = ["Backend", "backend"]
 
 class Backend(Protocol):
     """The functions of a database. All of them run in the calling thread; each is one transaction, or joins an open one."""
-
-    #: Maximum number of concurrent writers; None = the number in the settings.
-    max_threads: int | None
-    #: True if there is an index of the words at the beginning of tasks.
-    has_word_index: bool
-    #: The end of a SELECT that prevents deletion of its row until the transaction ends, but allows other uses.
-    key_share: str
 
     def insert_tasks(self, news: Sequence[NewTask]) -> list[InsertedTask | None]:
         """Write new tasks with their contexts, messages, events 1, runs and places; None = its place was taken.
@@ -106,45 +96,7 @@ class Backend(Protocol):
     ) -> list[list[LogEvent]]:
         """Return the events of these pages; the body of an event is empty if it has more than `longest` bytes."""
 
-    def read_clock(self) -> float:
-        """Return seconds since the epoch, by the clock shared by all processes."""
-
-    def find_call_news(self, recent: datetime.timedelta, after: int) -> list[call_news.Row]:
-        """Return what has happened to open calls in the last time (`call_news`).
-
-        `after`: the key of the call up to which the last look has come; 0 = all.
-        """
-
-    def shift_waits(self, seconds: float) -> None:
-        """Move the ends of the waits of parked runs after a jump of this process's clock, if it is the database's."""
-
-    def lock_number(self, number: int, *, wait: bool) -> bool:
-        """Take the lock with this number until the transaction ends. False: another transaction has it."""
-
-    def read_snapshot(self, edge: str) -> int:
-        """Return the oldest transaction under way ("xmin"), or the next one to begin ("xmax")."""
-
-    def unlock_audit(self) -> AbstractContextManager[None]:
-        """Allow changes and deletions in the audit log within a transaction."""
-
-    def count_audit_triggers(self) -> int:
-        """Return the number of enabled triggers of the audit log."""
-
-    def may_write(self) -> bool:
-        """Return whether the host's role may add rows to all tables, and change those outside of the audit log."""
-
-    def limit_statements(self, seconds: float) -> None:
-        """Limit each statement of the open transaction to this time, if the database supports it."""
-
-    def update_rows(
-        self, table: str, columns: Sequence[Any], values: list[list[Any]], *, keys: int = 1
-    ) -> None:
-        """Write values, one list for each column, into the rows whose keys are in the first `keys` lists."""
-
-    def filter_keys(self, statement: str, keys: list[int]) -> list[int]:
-        """Return those of the keys that a statement of PostgreSQL selects; other databases return all of them."""
-
 
 def backend() -> Backend:
     """Return the functions for the database of this process."""
-    return postgres if connection.vendor == "postgresql" else portable
+    return postgres if is_server() else portable

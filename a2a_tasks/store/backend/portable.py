@@ -14,16 +14,12 @@ import datetime
 import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.backends.signals import connection_created
 from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet, Value, Window
 from django.db.models.functions import Concat, Now, RowNumber
-from django.dispatch import receiver
 
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
@@ -36,7 +32,6 @@ from a2a_tasks.conversation_changes import (
 )
 from a2a_tasks.models import (
     BEHIND,
-    IS_PARKED,
     WAITS_FOR_SLOT,
     Artifact,
     ChatPrefix,
@@ -52,11 +47,10 @@ from a2a_tasks.models import (
     Task,
 )
 from a2a_tasks.protocol.chats import ChatPlace
-from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, workers
-from a2a_tasks.store.backend import call_news, fair_queue
+from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.statements import empty_reopened, is_wanted, of_turns
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
@@ -79,11 +73,6 @@ from a2a_tasks.store.records import (
 )
 from a2a_tasks.store.scoping import visible_to
 from a2a_tasks.store.sql_files import read_sql
-
-max_threads: int | None = 1
-has_word_index = False
-key_share = ""
-find_call_news = call_news.find_portably
 
 # --- new tasks ------------------------------------------------------------------------------------
 
@@ -612,89 +601,3 @@ def _read_until(
             if max_bytes <= 0:
                 break
     return found
-
-
-# --- clock, locks, audit, other tables ------------------------------------------------------------
-
-
-def read_clock() -> float:
-    """See `interface.Backend`. The clock of SQLite is that of its host."""
-    return time.time()
-
-
-@transaction.atomic
-def shift_waits(seconds: float) -> None:
-    """See `interface.Backend`. The kept step of a wait has its end, too."""
-    waiting = Run.objects.filter(IS_PARKED, waits_for_budget=None, due_at__gt=Now())
-    for run in waiting.only("task_id", "input_number", "parked_in", "due_at"):
-        if run.due_at.year < datetime.MAXYEAR:  # else it has no end
-            later = run.due_at + datetime.timedelta(seconds=seconds)
-            Run.objects.filter(pk=run.pk).update(due_at=later)
-        turn = Step.objects.filter(task=run.task_id, input_number=run.input_number)
-        for step in turn.filter(name=run.parked_in):
-            until = float(step.result) + seconds
-            Step.objects.filter(pk=step.pk).update(result=write(until).decode())
-
-
-def lock_number(number: int, *, wait: bool) -> bool:
-    """See `interface.Backend`. There is one writer."""
-    return True
-
-
-def read_snapshot(edge: str) -> int:
-    """See `interface.Backend`. There is one writer, so that no other transaction is under way."""
-    return 0
-
-
-_audit_unlocked: ContextVar[bool] = ContextVar("audit_unlocked", default=False)
-
-
-@contextlib.contextmanager
-def unlock_audit() -> Iterator[None]:
-    """See `interface.Backend`."""
-    token = _audit_unlocked.set(True)
-    try:
-        yield
-    finally:
-        _audit_unlocked.reset(token)
-
-
-@receiver(connection_created)
-def _add_audit_function(connection: BaseDatabaseWrapper, **_: Any) -> None:
-    """Give each connection to SQLite the function that the triggers of the audit log call."""
-    if connection.vendor == "sqlite":
-        connection.connection.create_function("a2a_audit_unlocked", 0, _audit_unlocked.get)
-
-
-def count_audit_triggers() -> int:
-    """See `interface.Backend`."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "select count(*) from sqlite_master where type = 'trigger' and tbl_name like 'a2a_tasks_audit%'"
-        )
-        return int(cursor.fetchone()[0])
-
-
-def may_write() -> bool:
-    """See `interface.Backend`. SQLite has no rights."""
-    return True
-
-
-def limit_statements(seconds: float) -> None:
-    """See `interface.Backend`. SQLite has no such limit."""
-
-
-def update_rows(
-    table: str, columns: Sequence[Any], values: list[list[Any]], *, keys: int = 1
-) -> None:
-    """See `interface.Backend`."""
-    given = [f"{column.column} = %s" for column in columns]
-    changes, same = ", ".join(given[keys:]), " and ".join(given[:keys])
-    rows = [(*row[keys:], *row[:keys]) for row in zip(*values, strict=True)]
-    with connection.cursor() as cursor:
-        cursor.executemany(f"update {table} set {changes} where {same}", rows)  # noqa: S608 - names of ours
-
-
-def filter_keys(statement: str, keys: list[int]) -> list[int]:
-    """See `interface.Backend`."""
-    return keys

@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, transaction
 from psycopg.errors import LockNotAvailable
 from psycopg.rows import namedtuple_row
 
@@ -23,7 +23,7 @@ from a2a_tasks.models import BEHIND
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit, workers
-from a2a_tasks.store.backend import call_news, fair_queue
+from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.conversation_statements import change_conversations
 from a2a_tasks.store.backend.statements import (
     LARGE_READ,
@@ -50,11 +50,6 @@ from a2a_tasks.store.records import (
 )
 from a2a_tasks.store.segments import HANDED_BACK, MOST
 from a2a_tasks.store.sql_files import read_sql
-
-max_threads: int | None = None
-has_word_index = True
-key_share = " for key share"
-find_call_news = call_news.find
 
 # --- new tasks ------------------------------------------------------------------------------------
 
@@ -449,82 +444,3 @@ def read_pages(
     for row in fetch(READ_PAGES, values, rows=namedtuple_row):
         found[row.n].append(make_recorded(row))
     return found
-
-
-# --- clock, locks, audit, other tables ------------------------------------------------------------
-
-
-def read_clock() -> float:
-    """See `interface.Backend`."""
-    ((now,),) = fetch("select extract(epoch from clock_timestamp())::float8", [])
-    return float(now)
-
-
-def shift_waits(seconds: float) -> None:
-    """See `interface.Backend`. The clock is that of the server."""
-
-
-def lock_number(number: int, *, wait: bool) -> bool:
-    """See `interface.Backend`."""
-    if wait:
-        fetch("select pg_advisory_xact_lock(%s::bigint)", [number])
-        return True
-    ((locked,),) = fetch("select pg_try_advisory_xact_lock(%s::bigint)", [number])
-    return bool(locked)
-
-
-def read_snapshot(edge: str) -> int:
-    """See `interface.Backend`."""
-    ((found,),) = fetch(f"select pg_snapshot_{edge}(pg_current_snapshot())::text::bigint", [])
-    return int(found)
-
-
-@contextlib.contextmanager
-def unlock_audit() -> Iterator[None]:
-    """See `interface.Backend`."""
-    fetch("select set_config('a2a.audit_unlocked', 'yes', true)", [])
-    yield
-    fetch("select set_config('a2a.audit_unlocked', 'no', true)", [])
-
-
-def count_audit_triggers() -> int:
-    """See `interface.Backend`."""
-    ((found,),) = fetch(
-        "select count(*) from pg_trigger "
-        "where tgname ~ '^a2a_tasks_audit[a-z]+_(kept|truncate)$' and tgenabled = 'O'",
-        [],
-    )
-    return int(found)
-
-
-def may_write() -> bool:
-    """See `interface.Backend`."""
-    ((allowed,),) = fetch(
-        "select coalesce(bool_and(has_table_privilege(oid, 'insert') and "
-        "(relname ~ '^a2a_tasks_audit' or has_table_privilege(oid, 'update'))), true) from pg_class "
-        "where relkind = 'r' and relname ~ '^a2a_(tasks|push)_' and pg_table_is_visible(oid)",
-        [],
-    )
-    return bool(allowed)
-
-
-def limit_statements(seconds: float) -> None:
-    """See `interface.Backend`."""
-    fetch("select set_config('statement_timeout', %s, true)", [str(round(1000 * seconds))])
-
-
-def update_rows(
-    table: str, columns: Sequence[Any], values: list[list[Any]], *, keys: int = 1
-) -> None:
-    """See `interface.Backend`."""
-    names = [column.column for column in columns]
-    arrays = ", ".join(f"%b::{column.rel_db_type(connection)}[]" for column in columns)
-    changes = ", ".join(f"{name} = given.{name}" for name in names[keys:])
-    same = " and ".join(f"{table}.{name} = given.{name}" for name in names[:keys])
-    given = f"unnest({arrays}) as given({', '.join(names)})"
-    fetch(f"update {table} set {changes} from {given} where {same} returning 1", values)  # noqa: S608 - names of ours
-
-
-def filter_keys(statement: str, keys: list[int]) -> list[int]:
-    """See `interface.Backend`."""
-    return [key for (key,) in fetch(statement, [keys])]

@@ -23,9 +23,9 @@ from a2a_tasks.caller import OwnerScope, scope_in
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.append import append
+from a2a_tasks.store.backend.rows import update_each
 from a2a_tasks.store.file_links import is_signed
 from a2a_tasks.store.records import ArtifactRow, NewEvent
-from a2a_tasks.store.rows import update_each
 from tests.support.push.configs import registered
 from tests.support.store.world import ALICE, Pen, held
 
