@@ -68,16 +68,8 @@ COUNTED = (
     "max_events",
     "longest_life",
 )
-#: The values of a run that is queued for its next attempt. That attempt begins anew: it says again what was said before a
-#: park, and so replaces what this attempt said after it.
-AGAIN: dict[str, Any] = {
-    "status": RunStatus.QUEUED,
-    "token": "",
-    "lease_until": None,
-    "due_at": Now(),
-    "said": 0,
-    "parked_in": "",
-}
+#: Long columns of a run's task that are not needed to queue it again.
+UNREAD = ("task__status_message", "task__metadata", "task__memory")
 
 
 def claim(
@@ -200,28 +192,61 @@ def hand_back(tokens: Collection[str], *, tried: Collection[str] = ()) -> None:
 
 def _hand_back(tokens: Collection[str], tried: Collection[str]) -> set[str]:
     """Queue all runs again whose rows are not locked, then the others one by one. Returns the queues of all of them."""
-    free = backend().hand_back_unlocked(tokens, tried)
-    given = {token for token, _ in free}
+    free = _hand_back_unlocked(tokens, tried)
+    given = {run.token for run in free}
     locked = Run.objects.filter(token__in=set(tokens) - given, status=RunStatus.RUNNING)
     runs = list(locked.values_list("task_id", "token", "queue"))
     for task, token, _ in runs:
-        _hand_back_one(task, token, tried=token in tried)
-    return {queue for _, queue in free} | {queue for _, _, queue in runs}
+        _hand_back_one(task, token, tried)
+    return {run.queue for run in free} | {queue for _, _, queue in runs}
 
 
 @transaction.atomic
-def _hand_back_one(task: int, token: str, *, tried: bool) -> None:
-    """Queue one run again, one task in a transaction: transactions that lock several in different orders deadlock."""
-    if not Task.objects.filter(pk=task, run_token=token).update(run_token=""):
-        return
-    run = Run.objects.get(token=token, status=RunStatus.RUNNING)
-    request = note_attempt(run.request, AttemptBefore.of(token, run.attempt))
-    if tried:
-        run.error += f"Attempt {run.attempt} on {run.worker} was stopped with its process.\n"
-    else:
-        run.attempt -= 1
-    changes = {"attempt": run.attempt, "error": run.error, "request": request, **AGAIN}
-    Run.objects.filter(pk=run.pk).update(**changes, past=EndSegment(HANDED_BACK))
+def _hand_back_unlocked(tokens: Collection[str], tried: Collection[str]) -> list[Run]:
+    """Queue runs again, except those that another transaction has locked: to wait for several would be a deadlock."""
+    found = Run.objects.filter(
+        status=RunStatus.RUNNING, token__in=tokens, task__run_token=F("token")
+    )
+    found = found.select_for_update(of=("self", "task"), skip_locked=True)
+    runs = list(found.select_related("task").defer(*UNREAD))
+    Task.objects.filter(pk__in=[run.task_id for run in runs]).update(run_token="")
+    _end_attempts(runs, tried)
+    return runs
+
+
+@transaction.atomic
+def _hand_back_one(task: int, token: str, tried: Collection[str]) -> None:
+    """Queue one run again. The row of its task is locked first, as by all who wait for both."""
+    if Task.objects.filter(pk=task, run_token=token).update(run_token=""):
+        _end_attempts([Run.objects.get(token=token, status=RunStatus.RUNNING)], tried)
+
+
+def _end_attempts(runs: Sequence[Run], tried: Collection[str]) -> None:
+    for run in runs:
+        run.request = note_attempt(run.request, AttemptBefore.of(run.token, run.attempt))
+        if run.token in tried:
+            run.error += f"Attempt {run.attempt} on {run.worker} was stopped with its process.\n"
+        else:
+            run.attempt -= 1
+    _queue_for_next_attempt(runs, HANDED_BACK, ("attempt", "error", "request"))
+
+
+def _queue_for_next_attempt(runs: Sequence[Run], how: str, changed: Sequence[str]) -> None:
+    """Queue locked runs whose attempts have ended, with these columns; the next attempt begins anew.
+
+    It says again what was said before a park, and so replaces what this attempt said after it.
+    """
+    queued = Run.objects.filter(pk__in=[run.pk for run in runs])
+    queued.update(
+        status=RunStatus.QUEUED,
+        token="",
+        lease_until=None,
+        due_at=Now(),
+        said=0,
+        parked_in="",
+        past=EndSegment(how),
+    )
+    update_each(runs, changed)  # after it: the past has the number of the attempt as it was
 
 
 def unclaim(worker: str, mark: str) -> None:
@@ -291,8 +316,7 @@ def _queue_again(
     # A process that writes for a run locks its task's row. A process that holds this lock now is alive, or is frozen and
     # the database will soon end its session; the other runs must not wait for it.
     lost = lost.select_for_update(of=("self", "task"), skip_locked=True)
-    unread = ("task__status_message", "task__metadata", "task__memory")
-    free = list(lost.select_related("task").defer(*unread))
+    free = list(lost.select_related("task").defer(*UNREAD))
     found = [run for run in free if run.pk not in watched]
     running, stepped = _count_running({run.worker for run in found}), _find_stepped(found)
     for run in found:
@@ -413,9 +437,7 @@ def _die(run: Run, how: str, others: int, *, stepped: bool, lost: bool) -> None:
 def _save_as_queued(found: Sequence[Run]) -> None:
     """Queue the runs for their next attempt, with the columns that their deaths have changed."""
     failpoint("rescue.fenced")
-    update_each(found, COUNTED)
-    queued = Run.objects.filter(pk__in=[run.pk for run in found])
-    queued.update(**AGAIN, past=EndSegment(DIED))
+    _queue_for_next_attempt(found, DIED, COUNTED)
 
 
 def read_requests(tasks: Collection[int]) -> dict[int, str]:

@@ -24,10 +24,7 @@ PARKED, DIED, HANDED_BACK = "parked", "died", "handed back"
 #: Most segments of a run. Beyond that, the first one stays, and the oldest of the others goes.
 MOST = 100
 #: The value of `past` with the present attempt, by vendor.
-PAST = {
-    vendor: read_sql(f"_past_{vendor}", most=str(MOST), how="%s", step="%s")
-    for vendor in ("postgresql", "sqlite")
-}
+PAST = {vendor: read_sql(f"past_{vendor}", most=str(MOST)) for vendor in ("postgresql", "sqlite")}
 
 
 class EndSegment(Func):

@@ -17,17 +17,16 @@ BROKEN_WAITING: tuple[Broken, ...] = (
     Broken(
         "death-that-keeps-what-the-park-counted",
         "a2a_tasks/store/runs.py",
-        "    queued.update(**AGAIN, past=EndSegment(DIED))",
-        '    more = {name: AGAIN[name] for name in ("status", "token", "lease_until", "due_at")}\n'
-        "    queued.update(**more, past=EndSegment(DIED))",
+        '        said=0,\n        parked_in="",\n        past=EndSegment(how),\n',
+        '        past=EndSegment(how),\n        **({"said": 0, "parked_in": ""} if how != DIED else {}),\n',
         ("text",),
         "told-in-parts",
     ),
     Broken(
         "hand-back-that-keeps-what-the-park-counted",
-        "a2a_tasks/store/backend/sql/hand_back.sql",
-        "  said = 0, parked_in = '', attempt = r.attempt",
-        "  attempt = r.attempt",
+        "a2a_tasks/store/runs.py",
+        '        said=0,\n        parked_in="",\n        past=EndSegment(how),\n',
+        '        past=EndSegment(how),\n        **({"said": 0, "parked_in": ""} if how == DIED else {}),\n',
         (),
         SAID_ONCE,
     ),

@@ -62,11 +62,6 @@ class Backend(Protocol):
     def extend_locked_lease(self, token: str, runs_in_process: int) -> bool:
         """Extend one lease, and wait a moment for a transaction that has locked the run. False: it took too long."""
 
-    def hand_back_unlocked(
-        self, tokens: Collection[str], tried: Collection[str]
-    ) -> list[tuple[str, str]]:
-        """Queue runs again, except those that another transaction has locked. Returns (token, queue) of each."""
-
     def keep_steps(self, steps: Sequence[StepResult]) -> set[int]:
         """Write results of steps once, if their runs still hold their tasks. Returns the positions of the written ones.
 

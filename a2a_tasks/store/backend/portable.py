@@ -468,11 +468,6 @@ def extend_locked_lease(token: str, runs_in_process: int) -> bool:
     return token in extend_leases([token], runs_in_process)
 
 
-def hand_back_unlocked(tokens: Collection[str], tried: Collection[str]) -> list[tuple[str, str]]:
-    """See `interface.Backend`. It returns none, so that the caller hands them back one by one."""
-    return []
-
-
 # --- steps ----------------------------------------------------------------------------------------
 
 

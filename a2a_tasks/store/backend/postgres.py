@@ -48,7 +48,6 @@ from a2a_tasks.store.records import (
     WantedRuns,
     make_recorded,
 )
-from a2a_tasks.store.segments import HANDED_BACK, MOST
 from a2a_tasks.store.sql_files import read_sql
 
 # --- new tasks ------------------------------------------------------------------------------------
@@ -323,15 +322,6 @@ def extend_locked_lease(token: str, runs_in_process: int) -> bool:
         if isinstance(fault.__cause__, LockNotAvailable):
             return False
         raise
-
-
-HAND_BACK = read_sql("hand_back", most=str(MOST), how=f"'{HANDED_BACK}'", step="''")
-
-
-def hand_back_unlocked(tokens: Collection[str], tried: Collection[str]) -> list[tuple[str, str]]:
-    """See `interface.Backend`."""
-    rows = fetch(HAND_BACK, {"tokens": list(tokens), "tried": list(tried)})
-    return [(token, queue) for token, queue in rows]
 
 
 # --- steps ----------------------------------------------------------------------------------------
