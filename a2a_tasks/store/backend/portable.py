@@ -51,7 +51,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, workers
 from a2a_tasks.store.backend import fair_queue
-from a2a_tasks.store.backend.statements import empty_reopened, is_wanted, of_turns
+from a2a_tasks.store.backend.statements import WANTED, empty_reopened, of_turns
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
     REPEAT_SECONDS,
@@ -566,7 +566,7 @@ def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[LogE
     return _read_until(max_bytes, READ_AFTER, {"task": task, "number": number, "limit": limit})
 
 
-READ_PAGE = read_sql("read_page_sqlite", is_wanted=is_wanted("%s"))
+READ_PAGE = read_sql("read_page_sqlite", which="%s", **WANTED)
 
 
 def read_pages(

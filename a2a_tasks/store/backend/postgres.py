@@ -11,6 +11,7 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from django.db import OperationalError, transaction
@@ -27,10 +28,10 @@ from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.conversation_statements import change_conversations
 from a2a_tasks.store.backend.statements import (
     LARGE_READ,
+    WANTED,
     empty_reopened,
     fetch,
     fetch_texts,
-    is_wanted,
 )
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
@@ -234,6 +235,11 @@ CLAIMS = {
 }
 
 
+#: The fields of a claimed run that are made out of columns; the others are columns.
+MADE = {"scope", "state", "quarantine", "artifacts", "requested_at"}
+CLAIMED = [field.name for field in fields(ClaimedRun) if field.name not in MADE]
+
+
 def _size(row: Any) -> int:
     return len(row.input) + len(row.request) + len(row.memory)
 
@@ -267,37 +273,21 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
                 now = {**values, "queue": queue, "last_round": last, "limit": limit - len(rows)}
                 now["most"] = left
                 rows += fetch(statement, now, point="worker.claiming", rows=namedtuple_row)
-    return [
-        ClaimedRun(
-            key=row.key,
-            token=row.token,
-            attempt=row.attempt,
-            task=row.task,
-            scope=OwnerScope(row.tenant, row.owner, row.agent),
-            task_id=row.task_id,
-            context_id=row.context_id,
-            state=TaskState(row.state),
-            is_task=row.is_task,
-            last_event=row.last_event,
-            input_number=row.input_number,
-            input=row.input,
-            request=row.request,
-            memory=row.memory,
-            quota_key=row.quota_key,
-            quarantine=Quarantine.after(row.shared_deaths),
-            longest_life=row.longest_life,
-            begun_before=row.begun_before,
-            ordered=row.ordered,
-            parked_in=row.parked_in,
-            said=row.said,
-            artifacts=tuple(
-                (artifact_id, int(position), growing == "true")
-                for artifact_id, position, growing in row.artifacts or ()
-            ),
-            requested_at=requested_at,
-        )
-        for row in rows
-    ]
+    return [_make_claimed(row, requested_at) for row in rows]
+
+
+def _make_claimed(row: Any, requested_at: float) -> ClaimedRun:
+    return ClaimedRun(
+        **{name: getattr(row, name) for name in CLAIMED},
+        scope=OwnerScope(row.tenant, row.owner, row.agent),
+        state=TaskState(row.state),
+        quarantine=Quarantine.after(row.shared_deaths),
+        artifacts=tuple(
+            (artifact_id, int(position), growing == "true")
+            for artifact_id, position, growing in row.artifacts or ()
+        ),
+        requested_at=requested_at,
+    )
 
 
 #: The heartbeat skips runs that another transaction has locked: to wait for them would delay all other leases.
@@ -403,7 +393,7 @@ def _make_stored(row: Any) -> StoredTask:
 
 FIND_OTHER_ENDS = read_sql("find_other_ends")
 READ_EVENTS = read_sql("read_events")
-READ_PAGES = read_sql("read_pages", is_wanted=is_wanted("i.which"))
+READ_PAGES = read_sql("read_pages", which="i.which", **WANTED)
 
 
 def find_other_ends(known: Mapping[int, int]) -> dict[int, int | None]:

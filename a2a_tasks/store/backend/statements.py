@@ -30,8 +30,8 @@ from a2a_tasks.store.backend.sessions import allow_bytes, limit_transaction
 from a2a_tasks.store.records import Batch, WantedEvents
 
 __all__ = [
-    *("LARGE", "LARGE_READ", "Bytes", "allow_rows", "empty_reopened", "fetch", "fetch_texts"),
-    *("is_wanted", "number_values", "of_turns", "write_states"),
+    *("LARGE", "LARGE_READ", "WANTED", "Bytes", "allow_rows", "empty_reopened", "fetch"),
+    *("fetch_texts", "number_values", "of_turns", "write_states"),
 ]
 
 
@@ -49,17 +49,18 @@ class Binary(list[Any]):
 psycopg.adapters.register_dumper(Binary, ListBinaryDumper)
 
 
-def is_wanted(which: str) -> str:
-    """Return the SQL condition that event `e` is selected by a value of `WantedEvents`, whose SQL is `which`."""
-    return (
-        f"({which} = {WantedEvents.ALL:d} or e.kind = {EventKind.STATUS:d} "
-        f"and ({which} = {WantedEvents.STATES:d} or e.state in ({write_states(TERMINAL | INTERRUPTED)})))"
-    )
-
-
 def write_states(states: Collection[str]) -> str:
     """Return the states as members of a list in SQL: the planner compares them with the conditions of indexes."""
     return ", ".join(f"'{TaskState(state).value}'" for state in sorted(states))
+
+
+#: The fields of `sql/_is_wanted.sql`.
+WANTED = {
+    "all": f"{WantedEvents.ALL:d}",
+    "states": f"{WantedEvents.STATES:d}",
+    "status": f"{EventKind.STATUS:d}",
+    "ends": write_states(TERMINAL | INTERRUPTED),
+}
 
 
 def of_turns(turns: Collection[tuple[int, int]]) -> Q:

@@ -6,7 +6,7 @@ cross join lateral (
     select e.number, e.kind, e.state, e.run,
       case when octet_length(e.body) > %(longest)s then '' else e.body end as body
     from a2a_tasks_event e
-    where e.task_id = i.task and e.number > i.number and {is_wanted}
+    where e.task_id = i.task and e.number > i.number and {_is_wanted}
     order by e.number limit %(limit)s
   ) o
 ) p
