@@ -160,13 +160,7 @@ class AgentSerializer(serializers.Serializer[Any]):
     )
 
 
-SWITCH = ("state", "max_running", "queue", "by", "reason")
-#: Attributes that are shown as the agent's class declares them.
-DECLARED = (
-    *("slug", "name", "version", "description", "scopes", "default_input_modes"),
-    *("default_output_modes", "skills", "extensions", "streaming", "push_notifications"),
-    *("push_events", "replies_directly", "has_extended_card", "queue", "runs_in", "after_crash"),
-)
+MEMBERS, SWITCH = tuple(AgentSerializer().fields), tuple(SwitchSerializer().fields)
 
 
 class AgentViewSet(HostViewSet[Any]):
@@ -244,7 +238,7 @@ def _count_tasks(operator: Operator) -> _TaskCounts:
 def _describe(status: AgentStatus, counts: _TaskCounts, operator: Operator) -> dict[str, Any]:
     agent, switch = status.agent, status.switch
     return {
-        **{name: getattr(agent, name) for name in DECLARED},
+        **{name: getattr(agent, name) for name in MEMBERS if hasattr(agent, name)},
         "enabled": status.state != SwitchState.OFF,
         "switch": {name: getattr(switch, name) for name in SWITCH}
         | {"at": switch.at if switch.pk else None}
