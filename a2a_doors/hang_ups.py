@@ -21,7 +21,7 @@ from a2a_tasks.protocol.requests import CancelTaskRequest
 from a2a_tasks.streaming.event_buffer import hub
 from a2a_tasks.streaming.stream import EventStream
 
-__all__ = ["cancel_later", "serve_until_gone"]
+__all__ = ["cancel_later", "cancel_unless_followed", "serve_until_gone"]
 
 logger = logging.getLogger(__name__)
 #: Most looks after a task whose followers Redis did not tell, or whose database was away.
@@ -97,13 +97,13 @@ async def _cancel(visit: Visit, task_id: str, task: int) -> None:
         for _ in range(MAX_LOOKS):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(drained.wait(), float(conf.HANG_UP_SECONDS))
-            if process_lifetime.is_draining() or await _try(visit, task_id, task):
+            if process_lifetime.is_draining() or await cancel_unless_followed(visit, task_id, task):
                 return
     finally:
         forget()
 
 
-async def _try(visit: Visit, task_id: str, task: int) -> bool:
+async def cancel_unless_followed(visit: Visit, task_id: str, task: int) -> bool:
     """Cancel the task unless somebody follows it; return False if Redis or the database did not answer."""
     followed = await hub().is_followed(task)
     if followed is not False:

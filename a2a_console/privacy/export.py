@@ -96,7 +96,7 @@ def _items(contexts: Collection[int]) -> Iterator[Document]:
 def _tasks(keys: Collection[int]) -> Iterator[Document]:
     columns = ("public_id", "agent", "tenant", "state", "status_at", "created_at")
     rows = Task.objects.filter(pk__in=keys).select_related("context").order_by("pk")
-    for row in rows:
+    for row in rows.iterator(FEW):
         values = {name: getattr(row, name) for name in columns}
         bodies = {
             name: _body(getattr(row, name)) for name in ("status_message", "metadata", "memory")
@@ -115,14 +115,15 @@ def _events(keys: Collection[int]) -> Iterator[Document]:
 def _bodies(rows: QuerySet[Any], what: str) -> Iterator[Document]:
     columns = ("task__public_id", "number", "created_at", "body")
     for task, number, at, body in (
-        rows.order_by("task_id", "number").values_list(*columns).iterator()
+        rows.order_by("task_id", "number").values_list(*columns).iterator(FEW)
     ):
         yield {"task": task, "number": number, "at": at, what: _body(body)}
 
 
 def _artifacts(keys: Collection[int]) -> Iterator[Document]:
     rows = Artifact.objects.filter(task__in=keys).order_by("task_id", "position")
-    for task, position, body in rows.values_list("task__public_id", "position", "body").iterator():
+    columns = ("task__public_id", "position", "body")
+    for task, position, body in rows.values_list(*columns).iterator(FEW):
         yield {"task": task, "position": position, "artifact": _body(body)}
 
 

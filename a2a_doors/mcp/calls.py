@@ -14,7 +14,7 @@ import msgspec
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams
 
-from a2a_doors.hang_ups import cancel_later
+from a2a_doors.hang_ups import cancel_later, cancel_unless_followed
 from a2a_doors.mcp.answers import make_error, make_handle, make_result
 from a2a_doors.mcp.clients import Abilities
 from a2a_doors.mcp.questions import ask, key_of, read_reply, read_state, seal_state
@@ -61,7 +61,7 @@ def _make_call_key(asked: McpRequest, request_id: Any) -> tuple[str, ...]:
 
 
 async def note(asked: McpRequest, call: JsonRpcCall) -> None:
-    """Cancel the task of a call that the client cancels by a notification, if it can only be that one.
+    """End a call that the client cancels by a notification, if it can only be that one.
 
     Clients of the older era keep the stream open meanwhile, and the library does not know which one it is.
     """
@@ -70,7 +70,7 @@ async def note(asked: McpRequest, call: JsonRpcCall) -> None:
         return
     found = _open.get(_make_call_key(asked, params["requestId"]), [])
     if len(found) == 1:
-        await found[0].cancel()
+        found[0].give_up()
 
 
 async def call_tool(ctx: Any, params: CallToolRequestParams) -> dict[str, Any]:
@@ -131,14 +131,11 @@ class _ToolCall:
         #: The id of the task, once there is one, and whether this call has begun its turn.
         self._task = ""
         self._began = False
+        self._hearing = anyio.CancelScope()
 
-    async def cancel(self) -> None:
-        """Cancel the task, for a client that says so."""
-        if self._task:
-            try:
-                await self._run("CancelTask", requests.CancelTaskRequest(id=self._task))
-            except errors.A2AError as fault:  # it has ended
-                self.visit.context.observed.note_fault(fault)
+    def give_up(self) -> None:
+        """Wait no longer, and cancel the task unless somebody else follows it: equal calls are one task."""
+        self._hearing.cancel()
 
     async def answer(self, params: CallToolRequestParams) -> dict[str, Any]:
         """Return the result of the call. Raises the errors of the operations."""
@@ -198,13 +195,16 @@ class _ToolCall:
         with count_answer() as count:
             try:
                 async with at_most(self._patience()):
-                    await self._hear(stream, count)
+                    with self._hearing:
+                        await self._hear(stream, count)
                 gone = False
             finally:
                 with anyio.CancelScope(shield=True):
                     await stream.close()
                 if gone and feed is not None and not self._is_impatient():
                     cancel_later(self.visit, self._task, feed.task)
+            if self._hearing.cancel_called and feed is not None:
+                await cancel_unless_followed(self.visit, self._task, feed.task)
             return self._show(await insist(self._get, self._task))
 
     async def _hear(self, stream: EventStream, count: Callable[[Iterable[LogEvent]], None]) -> None:

@@ -22,7 +22,11 @@ __all__ = ["add_usage"]
 async def add_usage(answer: Any, tenant: str, call: CallContext) -> Any:
     """Add the usage to the tasks in an answer: a task, a page, or the task that begins a stream. Raises Overloaded."""
     if isinstance(answer, EventStream):
-        answer.first = await add_usage(answer.first, tenant, call)
+        try:
+            answer.first = await add_usage(answer.first, tenant, call)
+        except BaseException:  # also a cancellation: nobody else has the stream yet
+            await answer.close()
+            raise
     elif isinstance(answer, TaskPage):
         tasks = await _add(answer.tasks, call.scope(tenant))
         return msgspec.structs.replace(answer, tasks=tasks)

@@ -217,7 +217,7 @@ def find_window(
 
 
 def find_subject(budget: Budget, spender: Spender) -> str | None:
-    """Return the subject whose sum counts the spender's work; None for a task that does not exist yet."""
+    """Return the subject whose sum counts the spender's work; None for a task that does not exist yet, or no more."""
     match budget.share:
         case BudgetShare.TENANT:
             return spender.tenant
@@ -271,9 +271,15 @@ def _add(key: SumKey, amounts: Sequence[Decimal]) -> None:
 
 @transaction.atomic
 def charge_many(works: Sequence[tuple[Spender, Amounts]]) -> list[Exception | None]:
-    """Add the work of several runs to the sums of the budgets in force."""
+    """Add the work of several runs to the sums of the budgets in force; tasks that were removed count for no caller."""
     now = clock.now()
-    add_charges(charge for work in works for charge in list_charges(*work, now))
+    tasks = {spender.task for spender, _ in works if spender.task is not None}
+    alive = {None, *Task.objects.filter(pk__in=tasks).values_list("pk", flat=True)}
+    add_charges(
+        charge
+        for spender, amounts in works
+        for charge in list_charges(spender.named_if(spender.task in alive), amounts, now)
+    )
     return [None for _ in works]
 
 

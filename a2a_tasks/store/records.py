@@ -296,13 +296,17 @@ class Spender(NamedTuple):
 
     agent: str
     tenant: str
-    #: The principal whose message the agent answers.
-    caller: str
+    #: The principal whose message the agent answers; None = it was erased with the task.
+    caller: str | None
     #: The key of the task; None = the message has none yet.
     task: int | None = None
     #: The key of the run, and the token of its lease; 0 = the message has no run yet.
     run: int = 0
     token: str = ""
+
+    def named_if(self, is_known: bool) -> Spender:
+        """Return the spender, without the name of its caller unless the task is known."""
+        return self if is_known else self._replace(caller=None)
 
 
 class UsageEntry(NamedTuple):

@@ -80,7 +80,9 @@ def _insert(entries: Sequence[UsageEntry]) -> None:
         add_charges(
             charge
             for entry, row in zip(entries, rows, strict=True)
-            for charge in list_charges(entry.spender, _find_amounts(row), now)
+            for charge in list_charges(
+                entry.spender.named_if(entry.run.task in keys), _find_amounts(row), now
+            )
         )
 
 
@@ -113,7 +115,7 @@ def _make_row(entry: UsageEntry, *, is_known: bool) -> Usage:
     )
     if is_known:
         row.task_id, row.context_id = run.task_id, run.context_id
-        row.owner, row.caller = run.scope.owner, entry.spender.caller
+        row.owner, row.caller = run.scope.owner, entry.spender.caller or ""
     return row
 
 

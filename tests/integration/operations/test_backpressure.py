@@ -11,12 +11,14 @@ from pytest_django import Settings
 
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent, Turn
+from a2a_tasks.agents.host_extensions import USAGE
 from a2a_tasks.caller import Caller
 from a2a_tasks.operations import backpressure
 from a2a_tasks.operations.backpressure import limit_waiting
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import Overloaded, RateLimited, TaskNotFound
 from a2a_tasks.protocol.requests import ListTasksRequest
+from a2a_tasks.streaming.event_buffer import hub
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting
 from tests.support.execution.waiting import until
@@ -192,3 +194,17 @@ class TestOpenStreams:
             with pytest.raises(TaskNotFound):
                 await alice.subscribe("nowhere")
         assert not backpressure.stream_limit._open
+
+    async def test_one_whose_usage_could_not_be_read_does_not_count(
+        self, agent: Agent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: Any) -> None:
+            raise Overloaded
+
+        monkeypatch.setattr("a2a_tasks.operations.usage.read_usage", fail)
+        alice = Client(agent)
+        alice.circumstances = {"extensions": (USAGE.uri,)}
+        with pytest.raises(Overloaded):
+            await alice.stream("wait")
+        assert not backpressure.stream_limit._open
+        assert not hub()._feeds

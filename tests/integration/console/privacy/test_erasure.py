@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import io
+import itertools
 import json
 import re
 import threading
+import tracemalloc
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
@@ -153,6 +156,22 @@ class TestErase:
         done = erased()
         use = BudgetUse.objects.select_related("budget").get()
         assert (use.used, use.subject, use.budget.caller) == (Decimal(3), done.name, done.name)
+
+    def test_what_its_agents_spend_after_it_counts_for_no_caller(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for share, unit in itertools.product(("all", "caller"), ("tokens", "seconds")):
+            Budget.objects.create(name=f"{share} {unit}", unit=unit, limit=50, share=share)
+        monkeypatch.setattr(budgets, "_known", budgets.read_budgets())
+        run = held("running", scope=MINE)
+        spender = Spender(run.scope.agent, "", MINE.owner, run.task)
+        erased()
+        report = make_report("m", 0.5, "USD", requests=1, input_tokens=7)
+        assert report
+        usage.write_many([[UsageEntry(run, spender, report)]])
+        budgets.charge_many([(spender, budgets.Amounts(seconds=3))])
+        uses = BudgetUse.objects.order_by("budget").values_list("budget__name", "subject", "used")
+        assert list(uses) == [("all tokens", "", 7), ("all seconds", "", 3)]
 
     def test_what_was_decided_about_its_budget_forgets_it(self) -> None:
         world()
@@ -477,6 +496,20 @@ class TestExport:
         assert [(row["key"], row["number"], row["item"]) for row in items] == [
             (CANARY, number, CANARY) for number in (1, 2, 3)
         ]
+
+    def test_reads_few_rows_at_once(self) -> None:
+        pen = Pen(held("large", scope=MINE))
+        pen.begin("a", "x")
+        for _ in range(40):
+            pen.add("a", "x" * 1_000_000)
+        tracemalloc.start()
+        try:
+            for _, rows in documents(Principal(CANARY)):
+                collections.deque(rows, maxlen=0)
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert most < 30_000_000
 
 
 class TestSurvey:

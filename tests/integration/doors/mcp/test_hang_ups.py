@@ -17,6 +17,7 @@ from a2a_tasks.agents import Turn
 from a2a_tasks.models import Task
 from a2a_tasks.operations import conversation
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.streaming.event_buffer import hub
 from tests.integration.doors.mcp.raw import NEW, OLD, head_of, message
 from tests.journeys.waiting import eventually
 from tests.support.agents_under_test import playing, until_stopped
@@ -58,6 +59,11 @@ async def left() -> None:
     """Wait until the client's call is over; nothing is to be cancelled for it."""
     await eventually(lambda: asyncio.sleep(0, not calls._open), "the call is over")
     assert not hang_ups._waiting
+
+
+def followers() -> list[int]:
+    """The numbers of those that follow each task in this process."""
+    return [feed.followers for feed in hub()._feeds.values()]
 
 
 async def cancel(version: str, number: Any, **head: str) -> int:
@@ -162,6 +168,20 @@ async def test_a_notification_cancels_the_one_call_that_it_can_be(version: str) 
             body = (await exchange.response()).body
         assert b"The task was cancelled." in body
         await asyncio.wait_for(stopped.wait(), 20)
+    assert await states() == ["canceled"]
+
+
+async def test_a_notification_cancels_no_task_that_an_equal_call_follows() -> None:
+    with playing(until_stopped(asyncio.Event()), slug="busy"):
+        async with begin(OLD, "busy", 7) as first:
+            await reach("working")
+            async with begin(OLD, "busy", 7, **{"user-agent": "another"}) as second:
+                await until(lambda: len(calls._open) == 2 and followers() == [2])
+                assert await cancel(OLD, 7, **{"user-agent": "another"}) == 202
+                assert b"Still working" in (await second.response()).body
+                assert await states() == ["working"]
+            assert await cancel(OLD, 7) == 202
+            assert b"The task was cancelled." in (await first.response()).body
     assert await states() == ["canceled"]
 
 
