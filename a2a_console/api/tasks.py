@@ -323,7 +323,8 @@ class TaskRowsViewSet(HostViewSet[Task]):
 
     def get_object(self) -> Task:
         """Return the task with the beginning of its first message."""
-        return add_openings([super().get_object()])[0]
+        task: Task = add_openings([super().get_object()])[0]
+        return task
 
 
 class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):

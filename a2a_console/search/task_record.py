@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django.db.models import QuerySet
@@ -27,7 +27,6 @@ __all__ = [
     "csv_text",
     "json_text",
     "keys_of",
-    "openings",
     "records",
     "export_rows",
     "whole",
@@ -96,17 +95,12 @@ class TaskLineSerializer(serializers.Serializer[Any]):
         return str(getattr(task, "opening", ""))
 
 
-def openings(tasks: Collection[int]) -> dict[int, str]:
-    """Return the beginning of each task's first message, by primary keys, in one query."""
-    first = Message.objects.filter(task_id__in=tasks, number=1)
-    return dict(first.values_list("task_id", "opening"))
-
-
-def add_openings(tasks: list[Task]) -> list[Task]:
-    """Return the tasks, each with the beginning of its first message, by one query."""
-    began = openings([task.pk for task in tasks])
+def add_openings(tasks: list[Task]) -> list[Any]:
+    """Return the tasks, each with the `opening` of its first message, by one query."""
+    first = Message.objects.filter(task_id__in=[task.pk for task in tasks], number=1)
+    began = dict(first.values_list("task_id", "opening"))
     for task in tasks:
-        task.opening = began.get(task.pk, "")  # type: ignore[attr-defined]  # for the row
+        task.opening = began.get(task.pk, "")  # type: ignore[attr-defined]
     return tasks
 
 

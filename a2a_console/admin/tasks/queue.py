@@ -19,7 +19,7 @@ from a2a_console.admin.widgets.formatting import format_body
 from a2a_console.excerpts import select_start, size
 from a2a_console.queue.form_fields import FormField, list_fields, read_form
 from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
-from a2a_console.search.task_record import openings
+from a2a_console.search.task_record import add_openings
 from a2a_console.staff import name_lookup, within
 from a2a_console.times import duration, moment
 from a2a_tasks.models import Assignment, HandedSecret, Task
@@ -209,10 +209,7 @@ def _principal(task: Task) -> str:
 
 
 def _make_row(
-    task: Task,
-    names: Mapping[str, str],
-    titles: Mapping[int, str],
-    given: Mapping[str, str] | None = None,
+    task: Task, names: Mapping[str, str], given: Mapping[str, str] | None = None
 ) -> InboxRow:
     row: Any = task
     form, body = read_form(row.asked), format_body(row.said, row.length)
@@ -223,7 +220,7 @@ def _make_row(
         assignment=getattr(task, "assignment", None),
         secret=getattr(task, "handed_secret", None),
         caller=names.get(_principal(task), ""),
-        title=titles.get(task.pk, "") or task.public_id,
+        title=row.opening or task.public_id,
         form=form,
         given=given or {},
     )
@@ -273,7 +270,6 @@ def get_rows(tasks: Collection[int], given: Mapping[str, str] | None = None) -> 
 
 
 def _make_rows(tasks: Iterable[Task], given: Mapping[str, str] | None = None) -> list[InboxRow]:
-    found = list(tasks)
+    found = add_openings(list(tasks))
     names = principals.names({_principal(task) for task in found})
-    titles = openings([task.pk for task in found])
-    return [_make_row(task, names, titles, given) for task in found]
+    return [_make_row(task, names, given) for task in found]

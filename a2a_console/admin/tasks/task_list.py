@@ -23,7 +23,7 @@ from a2a_console.search.bounded_rows import NEWEST, AtLeast, count_bounded
 from a2a_console.search.key_ranges import last_key
 from a2a_console.search.selection import SearchPage, Selection, page
 from a2a_console.search.stuck_tasks import MAX_COUNT, find_stuck
-from a2a_console.search.task_record import openings
+from a2a_console.search.task_record import add_openings
 from a2a_console.staff import may_see_traces, sees_all, tenants_of
 from a2a_tasks.models import Run, Task
 from a2a_tasks.protocol.titles import MAX_TITLE
@@ -202,18 +202,15 @@ def _add_values(request: HttpRequest, tasks: list[Task]) -> None:
 
     Of a failure, users who may not see traces get what its client was told.
     """
-    began = openings([task.pk for task in tasks])
     names = principals.names({task.created_by or task.owner for task in tasks})
     sees = may_view(request, Run) and may_see_traces(tenants_of(request.user))
     failed = (task for task in tasks if task.state == TaskState.FAILED)
     told = [task.pk for task in failed if not (sees and task.status_text)]
     rows = Task.objects.filter(pk__in=told).values_list("pk", select_start("status_message"))
     heads = dict(rows) if told else {}
-    values: Any
-    for values in tasks:
+    for values in add_openings(tasks):
         text = text_of(parse_body(heads[values.pk])) if values.pk in heads else values.status_text
         values.why = Truncator(text).chars(MAX_TITLE)
-        values.opening = began.get(values.pk, "")
         values.caller_name = names.get(values.created_by or values.owner, "")
 
 

@@ -21,7 +21,7 @@ from a2a_console.admin.tasks.waterfall import draw
 from a2a_console.admin.webhooks.of_task import webhooks
 from a2a_console.admin.widgets.lines import MAX_COUNT, LineSpan, TimelineLine
 from a2a_console.admin.widgets.parts import Reading
-from a2a_console.search.task_record import openings
+from a2a_console.search.task_record import add_openings
 from a2a_console.site import page_url
 from a2a_tasks.audit import Action
 from a2a_tasks.models import AuditEntry, Message, Task
@@ -44,7 +44,7 @@ LATE = timedelta(seconds=2.5)
 
 def read_title(task: Task) -> str:
     """Return the beginning of the request; of one without text, the id."""
-    return Truncator(openings([task.pk]).get(task.pk) or task.public_id).chars(TITLE)
+    return Truncator(add_openings([task])[0].opening or task.public_id).chars(TITLE)
 
 
 def read_top(request: HttpRequest, task: Task) -> dict[str, Any]:
