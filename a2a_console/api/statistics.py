@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from a2a_console.api.operators import Operator, RequiredRight, filter_visible
+from a2a_console.api.operators import RequiredRight, filter_visible
 from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.statistics.counts import PERIODS
-from a2a_console.statistics.reports import TOP, Report, report
+from a2a_console.statistics.reports import TOP, report
 from a2a_console.statistics.webhooks import DELIVERIES
 from a2a_console.statistics.webhooks import TOP as RECEIVERS
 from a2a_console.times import MomentField
@@ -46,6 +47,15 @@ class SeriesSerializer(serializers.Serializer[Any]):
 
     label = serializers.CharField()  # type: ignore[assignment] # as above
     values = serializers.ListField(child=serializers.IntegerField())
+
+
+@extend_schema_field(SeriesSerializer(many=True))
+class SeriesField(serializers.ReadOnlyField):
+    """The series of a chart, which are sequences by their labels."""
+
+    def to_representation(self, value: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
+        """Return a member for each."""
+        return [{"label": label, "values": values} for label, values in value.items()]
 
 
 class LineSerializer(serializers.Serializer[Any]):
@@ -82,7 +92,7 @@ class WebhookStatisticsSerializer(serializers.Serializer[Any]):
     """The statistics of webhooks."""
 
     numbers = NumberSerializer(many=True)
-    series = SeriesSerializer(many=True, help_text="Number of deliveries by result, for each slot.")
+    series = SeriesField(help_text="Number of deliveries by result, for each slot.")
     receivers = ReceiverStatisticsSerializer(
         many=True,
         help_text=f"The {RECEIVERS} receivers with most dead deliveries, then with most pending ones.",
@@ -93,14 +103,16 @@ class WebhookStatisticsSerializer(serializers.Serializer[Any]):
 class StatisticsSerializer(serializers.Serializer[Any]):
     """The statistics of the host in a period."""
 
-    period = serializers.ChoiceField(list(PERIODS))
+    period = serializers.ChoiceField(list(PERIODS), source="period.name")
     since = MomentField(help_text="Start of the first slot.")
-    slot_seconds = serializers.FloatField(help_text="Length of each slot; the last has not ended.")
+    slot_seconds = serializers.FloatField(
+        source="period.seconds", help_text="Length of each slot; the last has not ended."
+    )
     complete = serializers.BooleanField(
         help_text="False: too much ended in the period to be counted in time; some statistics are missing."
     )
     numbers = NumberSerializer(many=True)
-    ended = SeriesSerializer(many=True, help_text="Number of tasks by final state, for each slot.")
+    ended = SeriesField(source="series", help_text="Number of tasks by final state, for each slot.")
     queues = QueueSerializer(many=True)
     agents = LineSerializer(many=True, help_text=f"The {TOP} agents of which most tasks ended.")
     tenants = LineSerializer(many=True, help_text=f"The {TOP} tenants of which most tasks ended.")
@@ -131,32 +143,6 @@ class StatisticsViewSet(HostViewSet[Any]):
             whose=(operator.tenants, operator.agents),
             of_host=operator.sees_all,
         )
-        return Response(self.get_serializer(_describe(found, operator)).data)
-
-
-def _describe(found: Report, operator: Operator) -> dict[str, Any]:
-    """Return the report with the statistics that the operator may see."""
-    webhooks, person = found.webhooks, operator.person
-    if person and not any(map(person.has_perm, VIEW_DELIVERIES)):
-        webhooks = None
-    return {
-        "period": found.period.name,
-        "since": found.since,
-        "slot_seconds": found.period.step.total_seconds(),
-        "complete": found.complete,
-        "numbers": found.numbers,
-        "ended": _list_series(found.series),
-        "queues": found.queues,
-        "agents": found.agents,
-        "tenants": found.tenants,
-        "webhooks": webhooks
-        and {
-            "numbers": webhooks.numbers,
-            "series": _list_series(webhooks.series),
-            "receivers": webhooks.receivers,
-        },
-    }
-
-
-def _list_series(series: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
-    return [{"label": label, "values": values} for label, values in series.items()]
+        if operator.person and not any(map(operator.person.has_perm, VIEW_DELIVERIES)):
+            found = replace(found, webhooks=None)
+        return Response(self.get_serializer(found).data)

@@ -51,9 +51,14 @@ class Period:
     step: datetime.timedelta
     slots: int
 
+    @property
+    def seconds(self) -> float:
+        """The length of a slot."""
+        return self.step.total_seconds()
+
     def begin(self, now: datetime.datetime) -> datetime.datetime:
         """Return the begin of the first slot. Slots begin at round moments, and the last one contains `now`."""
-        length = self.step.total_seconds()
+        length = self.seconds
         last = math.floor(now.timestamp() / length) * length
         first = last - (self.slots - 1) * length
         return datetime.datetime.fromtimestamp(first, datetime.UTC)
