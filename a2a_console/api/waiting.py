@@ -25,7 +25,7 @@ from a2a_console.queue import answer_task
 from a2a_console.queue.assign_task import assign_by_key
 from a2a_console.queue.assignees import CannotHave, find_user
 from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
-from a2a_console.search.task_record import TaskLineSerializer
+from a2a_console.search.task_record import TaskLineSerializer, add_openings
 from a2a_console.staff import name_lookup
 from a2a_console.times import MomentField
 from a2a_tasks.agents import data, file
@@ -121,7 +121,7 @@ class WaitingPagination(CursorPagination):
             rows = after(rows, QueuePlace(datetime.datetime.fromisoformat(since), key))
         found = list(rows[: size + 1])
         last = found[size - 1] if len(found) > size else None
-        return found[:size], last and [last.status_at.isoformat(), last.pk]
+        return add_openings(found[:size]), last and [last.status_at.isoformat(), last.pk]
 
 
 class WaitingViewSet(ListModelMixin, TaskRowsViewSet):

@@ -57,12 +57,14 @@ class TestListing:
         HandedSecret.objects.create(
             task=old, names='["token"]', asked_in=1, expires_at=timezone.now()
         )
+        Message.objects.filter(task=old, number=1).update(opening="Paint it.")
         make_task("over", state=TaskState.COMPLETED)
         first, second = asked(key, "/waiting").json["items"]
         assert (first["id"], second["id"]) == ("old", "young")
         assert (first["assigned_to"], first["hand_over"]) == ("carol", ["token"])
         assert (second["assigned_to"], second["hand_over"]) == (None, [])
         assert first["asked"]["parts"] == [{"text": "Which colour?"}]
+        assert (first["opening"], second["opening"]) == ("Paint it.", "")
         assert set(first) == set(WaitingLineSerializer().fields)
 
     def test_pages_follow_each_other(self, key: str) -> None:
