@@ -24,7 +24,7 @@ async def add_usage(answer: Any, tenant: str, call: CallContext) -> Any:
     if isinstance(answer, EventStream):
         try:
             answer.first = await add_usage(answer.first, tenant, call)
-        except BaseException:  # also a cancellation: nobody else has the stream yet
+        except BaseException:  # cancelled, too; the caller has no stream to close
             await answer.close()
             raise
     elif isinstance(answer, TaskPage):

@@ -93,6 +93,7 @@ KNOWN = [
         Client("adk_client.py", "1.0", ("JSONRPC",)),
         MOST,
         timeout="600 s",
+        to_set="`a2a_client_factory=ClientFactory(ClientConfig(streaming=False))`, else sessions keep the last piece of an answer alone",
         cannot="cancel; take a card that names gRPC at another origin than its own",
     ),
     Known(
@@ -108,7 +109,7 @@ KNOWN = [
         MOST,
         timeout="60 s without a byte",
         to_set="a longer `timeout` for agents that are silent for a minute, waiting over HTTP+JSON",
-        cannot="cancel; say why a task failed (below)",
+        cannot="cancel; show a login that a task needs; say why a task failed (below)",
     ),
     Known(
         "crewai 1.15.30, `A2AClientConfig`",
