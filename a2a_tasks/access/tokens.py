@@ -164,7 +164,7 @@ def _verify_signature(token: jws.CompactSignature, by: PublishedKey, algorithm: 
 
 def _check_claims(claims: Mapping[str, Any], rules: Rules, now: float) -> Identity:
     registry = JWTClaimsRegistry(
-        now=lambda: now,  # type: ignore[arg-type, return-value]  # seconds need not be whole
+        now=lambda: now,  # type: ignore[arg-type, return-value]  # seconds need not be whole (findings/joserfc_refuses_fractions_of_now.sh)
         leeway=rules.leeway,  # type: ignore[arg-type]
         iss={"essential": True, "value": rules.issuer},
         sub={"essential": True},

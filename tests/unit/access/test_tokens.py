@@ -105,6 +105,14 @@ class TestAToken:
         await shown(issuer.token(exp=now - 20))
         await shown(issuer.token(nbf=now + 20, iat=now + 20))
 
+    def test_of_this_moment_is_taken_without_leeway(self) -> None:
+        """joserfc's own clock has no fractions: findings/joserfc_refuses_fractions_of_now.sh."""
+        now = 1_800_000_000.75
+        times = {"exp": now + 60, "iat": now, "nbf": now}
+        claims = {"iss": "here", "sub": "alice", "aud": "demo", **times}
+        rules = tokens.Rules("here", frozenset())
+        assert tokens._check_claims(claims, rules, now).caller.principal
+
 
 class TestATokenIsRefused:
     @pytest.mark.parametrize(
