@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from django.db import connection
+
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.protocol.lifecycle import LogEvent
 from a2a_tasks.store.backend import portable, postgres
-from a2a_tasks.store.backend.server import is_server
 from a2a_tasks.store.records import (
     Batch,
     ChatMove,
@@ -94,4 +95,4 @@ class Backend(Protocol):
 
 def backend() -> Backend:
     """Return the functions for the database of this process."""
-    return postgres if is_server() else portable
+    return postgres if connection.vendor == "postgresql" else portable
