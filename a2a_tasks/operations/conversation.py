@@ -22,7 +22,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent, fold
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, replace
 from a2a_tasks.store import event_log
-from a2a_tasks.store.db import retry_until_answered, run_in_thread
+from a2a_tasks.store.db import retry_until_answered, run_in_thread, run_list_query
 from a2a_tasks.store.idempotency import IdempotencyKey, KeyTaken, PreviousSend, find_at, recall
 from a2a_tasks.store.records import Accepted
 from a2a_tasks.store.tasks import reveal
@@ -38,6 +38,8 @@ READ_SPEED = 16 * 1024 * 1024
 #: Seconds for which the answer to an accepted message waits for a database that is away: a client that gets 503 may send
 #: the message once more.
 AWAY_SECONDS = 30.0
+#: The wait for a large task takes longer, since its read takes minutes over a slow link.
+LARGE_SECONDS = 300.0
 #: Bytes above which a task is not kept while its client waits.
 LARGE = 64 * 1024
 #: Bytes of the events that the answers of all waiting clients will have, as far as they were heard.
@@ -84,7 +86,7 @@ class AcceptedSend:
         self.ends = TurnEnd(accepted.run, pauses, is_task=is_task)
         self._decided = is_task
         #: The task onto which new events are folded, and the number of the last event it includes; None = it was large.
-        self._view: Task | None = accepted.view
+        self._view: Task | None = accepted.view if accepted.is_whole else None
         self._since = accepted.number
         #: The last events read; beyond a slice of the log, earlier ones are dropped and read again for the answer.
         self.events: list[LogEvent] = []
@@ -100,10 +102,7 @@ class AcceptedSend:
         """
         last, events = self.follower.number, self.events
         if self._view is None:
-            found: Task | None = await insist(run_in_thread, find_at, self.accepted.task, last)
-            if found is None:
-                raise TaskNotFound
-            return found
+            return await self._read_at(last)
         if not events or events[0].number != self._since + 1:
             events = []
         while (number := events[-1].number if events else self._since) < last:
@@ -113,8 +112,21 @@ class AcceptedSend:
             events = events + [event for event in read if event.number <= last]
         return fold(self._view, events)
 
+    async def start(self) -> Task:
+        """Return the task as it was accepted, also if it is large. Raises TaskNotFound."""
+        view, number = self.accepted.view, self.accepted.number
+        return view if self.accepted.is_whole else await self._read_at(number)
+
+    async def _read_at(self, number: int) -> Task:
+        large = not self.accepted.is_whole
+        run, seconds = (run_list_query, LARGE_SECONDS) if large else (run_in_thread, AWAY_SECONDS)
+        found: Task | None = await insist(run, find_at, self.accepted.task, number, seconds=seconds)
+        if found is None:
+            raise TaskNotFound
+        return found
+
     async def first(self, seconds: float) -> Task | Raw:
-        """Return the accepted task, or the direct Message of an agent that answers with one.
+        """Return the accepted task, as `Accepted` has it, or the direct Message of an agent that answers with one.
 
         Waits at most `seconds` for the first output of an agent that may answer directly; then it has to be a task.
         """
@@ -158,7 +170,8 @@ class AcceptedSend:
     def _forget_large(self) -> None:
         """Forget a large task, which is read again for the answer: thousands of clients may wait for minutes."""
         view = self.accepted.view
-        if sum(map(len, [*(view.history or ()), *(view.artifacts or ())])) > LARGE:
+        size = sum(map(len, [*(view.history or ()), *(view.artifacts or ())]))
+        if size > LARGE or not self.accepted.is_whole:
             bare = replace(view, history=UNSET, artifacts=UNSET)
             self.accepted = dataclasses.replace(self.accepted, view=bare, claimed_run=None)
             self._view = None
@@ -179,10 +192,10 @@ class AcceptedSend:
             return []
 
 
-async def insist(ask: Callable[..., Awaitable[T]], *args: Any) -> T:
-    """Ask until the database answers. Raises Overloaded after AWAY_SECONDS, or in time before a drain is over."""
+async def insist(ask: Callable[..., Awaitable[T]], *args: Any, seconds: float = AWAY_SECONDS) -> T:
+    """Ask until the database answers. Raises Overloaded after so many seconds, or in time before a drain is over."""
     try:
-        async with _limit(AWAY_SECONDS, lambda: ANSWER_SECONDS):
+        async with _limit(seconds, lambda: ANSWER_SECONDS):
             return await retry_until_answered(lambda: ask(*args), repeatable=True)
     except TimeoutError as fault:
         raise Overloaded from fault

@@ -23,14 +23,15 @@ async def send_streaming_message(request: SendMessageRequest, call: CallContext)
         first = await conversation.first(
             min(conf.FIRST_WORD_SECONDS, conf.KEEPALIVE_SECONDS or conf.FIRST_WORD_SECONDS)
         )
-        if isinstance(first, Task) and (seen := _read_last_event(conversation, call)):
-            return await _resume(conversation, seen, call)
+        if isinstance(first, Task):
+            if seen := _read_last_event(conversation, call):
+                return await _resume(conversation, seen, call)
+            first = await conversation.start()
     except BaseException:
         await conversation.close()
         raise
-    view = conversation.accepted.view
     return EventStream(
-        subject=Subject.of(view),
+        subject=Subject.of(first if isinstance(first, Task) else conversation.accepted.view),
         first=first,
         number=conversation.accepted.number,
         follower=conversation.follower,

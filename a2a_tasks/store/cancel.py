@@ -34,7 +34,9 @@ BATCH, AT_ONCE = 1000, 100
 def cancel(
     scope: OwnerScope, public_id: str, *, request: str = "", question: int = 0
 ) -> values.Task:
-    """Cancel a task of this scope; `request` is its id, for the audit log. Raises TaskNotFound, TaskNotCancelable.
+    """Cancel a task of this scope; return it without history and artifacts. `request` is its id, for the audit log.
+
+    Raises TaskNotFound, TaskNotCancelable.
 
     `question`: the number of the event with the question that the client gives up; 0 = cancel in any case. Raises
     TaskNotWaiting if the task does not ask this.
@@ -46,7 +48,7 @@ def cancel(
 
 
 def cancel_by_key(task: int) -> values.Task:
-    """Cancel any task; the audit log names the current actor (audit/actor.py). Raises TaskNotFound, TaskNotCancelable."""
+    """Cancel any task, as `cancel` does; the audit log names the current actor (audit/actor.py). Raises TaskNotFound, TaskNotCancelable."""
     return _cancel(_By(str(task)), Q(pk=task))
 
 

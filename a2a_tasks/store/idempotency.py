@@ -27,7 +27,7 @@ from a2a_tasks.store.hooks import Companion
 from a2a_tasks.store.legal_holds import exclude_held
 from a2a_tasks.store.records import Accepted, status_of
 from a2a_tasks.store.scoping import reaches
-from a2a_tasks.store.tasks import find_by_key, view
+from a2a_tasks.store.tasks import find_by_key
 
 __all__ = [
     "IdempotencyKey",
@@ -128,18 +128,18 @@ def _rows(key: IdempotencyKey) -> QuerySet[Idempotency]:
 
 def _make_previous(row: Idempotency, task: Task) -> PreviousSend:
     events = _events(task.pk, row.number)
-    whole = len(events) == row.number
+    found = None if len(events) == row.number else find_by_key(task.pk)
     accepted = Accepted(
         task=task.pk,
-        number=row.number if whole else task.last_event,
+        number=found.last_event if found else row.number,
         run=row.run,
-        view=fold(_make_initial_task(task), events) if whole else view(task),
+        view=found.view if found else fold(_make_initial_task(task), events),
     )
     return PreviousSend(
         accepted=accepted,
         is_task=task.is_task,
         last_event=task.last_event,
-        over=not whole and TaskState(task.state) in TERMINAL,
+        over=found is not None and found.state in TERMINAL,
     )
 
 

@@ -279,6 +279,8 @@ class Accepted:
     number: int
     run: int
     view: Task
+    #: False if the task is large: then the value has no history and no artifacts.
+    is_whole: bool = True
     claimed_run: ClaimedRun | None = None
 
 

@@ -43,7 +43,7 @@ from a2a_tasks.store.delegations import (
 from a2a_tasks.store.records import Accepted, ClaimedRun, NewTask, StoredQuestion
 from a2a_tasks.store.scoping import visible_to
 from a2a_tasks.store.succeed import succeed
-from a2a_tasks.store.tasks import view
+from a2a_tasks.store.tasks import view, view_small
 
 __all__ = ["reply"]
 
@@ -127,11 +127,13 @@ def _write(new: NewTask, checked: str) -> tuple[Accepted, _ReplyEffects]:
         keep_place(new.place, task.pk, recorded[-1].number)
     if claimed is not None:
         Task.objects.filter(pk=task.pk).update(run_token=claimed.token, batches=0)
+    whole = view_small(task)
     accepted = Accepted(
         task=task.pk,
         number=recorded[-1].number,
         run=turn,
-        view=view(task),
+        view=whole or view(task),
+        is_whole=whole is not None,
         claimed_run=claimed,
     )
     return accepted, _ReplyEffects([(task.pk, recorded), *taken.recorded], taken.run)

@@ -51,6 +51,7 @@ __all__ = [
     "read_states",
     "read_status",
     "view",
+    "view_small",
 ]
 
 #: Maximum bytes of the tasks on a page of a list. A larger task is alone on its page.
@@ -132,7 +133,7 @@ def brief(scope: OwnerScope, public_id: str) -> FoundTask | None:
         .select_related("context")
         .first()
     )
-    return None if task is None else FoundTask(task.pk, task.last_event, view(task, whole=False))
+    return None if task is None else FoundTask(task.pk, task.last_event, view(task))
 
 
 def find_state(scope: OwnerScope, public_id: str) -> tuple[int, str] | None:
@@ -254,11 +255,17 @@ class _Row(NamedTuple):
         return [cls(*row) for row in tasks.values_list(*columns)]
 
 
-def view(task: Task, *, whole: bool = True) -> values.Task:
-    """Return the value of a row whose context is loaded; without history and artifacts if not `whole`."""
+def view(task: Task) -> values.Task:
+    """Return the value of a row whose context is loaded, without history and artifacts."""
     status = (task.state, task.status_at, task.status_message, task.metadata)
     row = _Row(task.pk, task.public_id, task.context.public_id, *status)
-    return _views([row], history=None if whole else 0, artifacts=whole)[0]
+    return _views([row], history=0, artifacts=False)[0]
+
+
+def view_small(task: Task) -> values.Task | None:
+    """Return the whole value of a row that clients see; None if it is large, and not to be read in a transaction."""
+    (found,) = _find_many([(OwnerScope(task.tenant, task.owner, task.agent), task.public_id)])
+    return found.view if isinstance(found, FoundTask) else None
 
 
 def _messages(tasks: Collection[int], newest: int | None) -> QuerySet[Message]:

@@ -51,7 +51,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, workers
 from a2a_tasks.store.backend import fair_queue
-from a2a_tasks.store.backend.statements import WANTED, empty_reopened, of_turns
+from a2a_tasks.store.backend.statements import WANTED, Bytes, empty_reopened, of_turns
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
     REPEAT_SECONDS,
@@ -447,8 +447,10 @@ def list_artifacts(task: int) -> tuple[tuple[str, int, bool], ...]:
     """Return (id, position, true if it is still growing) of a task's artifacts. It serves every database."""
     rows = Artifact.objects.filter(task_id=task).order_by("position")
     return tuple(
-        (artifact_id, position, not body)
-        for artifact_id, position, body in rows.values_list("artifact_id", "position", "body")
+        (artifact_id, position, not size)
+        for artifact_id, position, size in rows.values_list(
+            "artifact_id", "position", Bytes("body")
+        )
     )
 
 

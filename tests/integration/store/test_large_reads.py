@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,12 @@ import pytest
 from django.db import connection, connections
 from django.test import override_settings
 
-from a2a_tasks.models import Event, Step
+from a2a_tasks.agents import Turn
+from a2a_tasks.models import Artifact, Event, Step
+from a2a_tasks.operations import cancel_task
+from a2a_tasks.protocol import values
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.lifecycle import fold
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import db as store_db
@@ -22,6 +27,9 @@ from a2a_tasks.store.backend import sessions
 from a2a_tasks.store.db import run_in_thread, run_list_query
 from a2a_tasks.store.records import RunEnd
 from a2a_tasks.store.replies import reply
+from tests.support.agents_under_test import playing
+from tests.support.execution.host import Client, hosting, listened
+from tests.support.execution.waiting import until
 from tests.support.proxy import Behaviour, Proxy
 from tests.support.store.world import ALICE, Pen, claim, held, new
 
@@ -162,6 +170,81 @@ async def test_small_ones_are_read_in_one_statement_together(
     monkeypatch.setattr(psycopg.RawCursor, "execute", count)
     assert await tasks.find_batched(KEY)
     assert len(asked) == 1
+
+
+async def speaks(turn: Turn) -> AsyncIterator[Any]:
+    """Say what is large, and ask if there is to be more."""
+    yield "and more" if turn.text == "yes" else "x" * LARGE
+    if turn.text == "begin":
+        yield turn.ask("more?")
+
+
+async def asked(alice: Client) -> values.Task:
+    """A large task that asks, and whose artifact was folded."""
+    task = await alice.send("begin")
+    await until(lambda: run_in_thread(Artifact.objects.exclude(body="").exists))
+    return task
+
+
+class TestALargeTask:
+    """It is answered and cancelled over a slow link, and what was written is told."""
+
+    @pytest.fixture
+    async def alice(self, slow_link: Proxy, settings: Any) -> AsyncIterator[Client]:
+        settings.A2A_RUNS = "local"
+        with playing(speaks) as agent:
+            async with hosting():
+                yield Client(agent)
+
+    async def test_is_answered(self, alice: Client, slow_link: Proxy) -> None:
+        task = await asked(alice)
+        slow_link.behave(Behaviour(rate=RATE))
+        answered = await alice.send("yes", task_id=task.id)
+        assert answered.status.state is TaskState.COMPLETED
+        assert length_of(answered) > LARGE
+        assert len(answered.history or ()) == 3
+
+    async def test_is_the_start_of_a_stream_as_it_was_answered(
+        self, alice: Client, slow_link: Proxy
+    ) -> None:
+        task = await asked(alice)
+        slow_link.behave(Behaviour(rate=RATE))
+        stream = await alice.stream("yes", task_id=task.id)
+        first = stream.take_first()
+        assert isinstance(first, values.Task)
+        assert first.status.state is TaskState.WORKING
+        assert length_of(first) > LARGE
+        events = await listened(stream)
+        assert fold(first, events) == await alice.get(task.id)
+
+    async def test_is_cancelled(self, alice: Client, slow_link: Proxy) -> None:
+        task = await asked(alice)
+        slow_link.behave(Behaviour(rate=RATE))
+        canceled = await alice.cancel(task.id)
+        assert canceled.status.state is TaskState.CANCELED
+        assert canceled == await alice.get(task.id)
+
+    async def test_is_told_to_be_cancelled_though_it_cannot_be_read(
+        self, alice: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        task = await asked(alice)
+        monkeypatch.setattr(cancel_task, "find_batched", refused)
+        assert (await alice.cancel(task.id)).status.state is TaskState.CANCELED
+        assert await alice.states(task.id) == "canceled"
+
+    async def test_is_repeated_after_retention_has_removed_the_begin_of_its_log(
+        self, alice: Client, slow_link: Proxy
+    ) -> None:
+        alice.circumstances["idempotency_key"] = "key-1"
+        task = await alice.send("once")
+        await run_in_thread(Event.objects.filter(number=1).delete)
+        slow_link.behave(Behaviour(rate=RATE))
+        assert await alice.send("once") == await alice.get(task.id)
+
+
+async def refused(*_: Any) -> Any:
+    """The database is away."""
+    raise Overloaded
 
 
 async def test_large_ones_keep_no_small_one_waiting(slow_link: Proxy) -> None:
