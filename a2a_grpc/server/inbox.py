@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from grpclib.protocol import Buffer
 
-from a2a_tasks.bindings.byte_quota import ByteQuota
+from a2a_tasks.bindings.byte_quota import ByteQuota, take_turn
 
 __all__ = ["Inbox"]
 
@@ -55,6 +55,7 @@ class Inbox(Buffer):
         while len(self._data) < size and not self._ended:
             self._changed.clear()
             await self._changed.wait()
+        await take_turn(size)
         with memoryview(self._data) as data:
             found = bytes(data[:size])
         self._release(len(found))

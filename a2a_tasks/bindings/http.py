@@ -12,7 +12,7 @@ from django.http.request import split_domain_port, validate_host
 
 from a2a_tasks.access.credentials import PEER, Credentials
 from a2a_tasks.agents.security import allows_anonymous
-from a2a_tasks.bindings.byte_quota import ByteQuota
+from a2a_tasks.bindings.byte_quota import UNCOUNTED, ByteQuota, take_turn
 from a2a_tasks.conf import base_url, conf, of_settings
 from a2a_tasks.failpoints import ON, failpoint
 from a2a_tasks.protocol.errors import InvalidRequest, Overloaded, TooLarge
@@ -51,9 +51,6 @@ UNNAMED = "application/octet-stream"
 LOCAL = (".localhost", "127.0.0.1", "[::1]")
 #: Maximum bytes of bodies that a process is receiving, and those of them for pages, in bodies of the largest size.
 BODIES, BODIES_OF_PAGES = 64, 16
-#: The first bytes of a body do not count: short messages are read whatever slow clients hold. The number of connections
-#: limits them.
-UNCOUNTED = 64 * 1024
 #: Maximum number of digits in a valid Content-Length.
 MAX_NUMBER_LENGTH = 19
 
@@ -165,6 +162,7 @@ class Request:
                     return piece
                 body += piece
                 if not more:
+                    await take_turn(len(body))
                     return bytes(body)
                 size = len(body) - UNCOUNTED - counted
                 if size > 0:

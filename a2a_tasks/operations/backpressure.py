@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -17,6 +18,8 @@ from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol.errors import Overloaded, RateLimited, RequestError
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.values import UNSET, Part
 from a2a_tasks.store import runs
 from a2a_tasks.store.budgets import find_spent, list_in_force, tell
 from a2a_tasks.store.db import run_in_thread
@@ -34,20 +37,34 @@ COUNT_SECONDS = 1.0
 #: Maximum number of names whose counts a process remembers, before it forgets old ones.
 MAX_NAMES = 10_000
 
-_waiting = 0
+#: Bytes that the waiting messages may take in memory, and those that a message may take whatever others do.
+WAITING_BYTES, UNCOUNTED = 256 * 1024 * 1024, 128 * 1024
+#: Copies of a waiting message in memory: decoded, and as it is stored. A byte of data may take 4 bytes in each.
+COPIES, LARGEST = 2, 8
+
+_waiting = _bytes = 0
 
 
 @contextlib.contextmanager
-def limit_waiting() -> Iterator[None]:
-    """Count one request that waits for the database until the block ends. Raises Overloaded if too many wait."""
-    global _waiting  # noqa: PLW0603 - one count per process
-    if _waiting >= int(conf.MAX_WAITING):
+def limit_waiting(*parts: Part) -> Iterator[None]:
+    """Count one request that waits for the database until the block ends, and the bytes of the parts of its message.
+
+    Raises Overloaded if too many wait, or too large ones. A message that is alone may have any size.
+    """
+    global _waiting, _bytes
+    size = 0
+    for part in parts:
+        size += COPIES * sum(map(sys.getsizeof, (part.text, part.raw, part.url)))
+        if part.data is not UNSET:
+            size += LARGEST * len(write(part.data))
+    too_large = _bytes and size > UNCOUNTED and _bytes + size > WAITING_BYTES
+    if too_large or _waiting >= int(conf.MAX_WAITING):
         raise Overloaded("Too many requests are waiting", retry_after=DATABASE_RETRY_SECONDS)
-    _waiting += 1
+    _waiting, _bytes = _waiting + 1, _bytes + size
     try:
         yield
     finally:
-        _waiting -= 1
+        _waiting, _bytes = _waiting - 1, _bytes - size
 
 
 class CountLimit:

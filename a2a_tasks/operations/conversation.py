@@ -213,7 +213,7 @@ async def converse(
     """
     check(request, call)
     key = _key_of(request, call)
-    with limit_waiting():
+    with limit_waiting(*request.message.parts):
         if key is None:
             return await _begin(request, call, pauses=pauses)
         async with _lock_key(key):

@@ -98,6 +98,26 @@ async def test_that_are_whole_no_longer_count(monkeypatch: pytest.MonkeyPatch) -
     assert counted == [0]
 
 
+async def test_that_end_together_let_the_loop_do_other_things_in_between() -> None:
+    rounds, ended = 0, list[int]()
+
+    async def read() -> None:
+        pieces = [(LARGE[: 200 * KIB], True), (LARGE[200 * KIB :], False)]
+
+        async def receive() -> dict[str, object]:
+            piece, more = pieces.pop(0)
+            return {"type": "http.request", "body": piece, "more_body": more}
+
+        assert await http.Request({"method": "POST", "headers": []}, receive).body() == LARGE
+        ended.append(rounds)
+
+    reading = asyncio.gather(*(read() for _ in range(5)))
+    while not reading.done():
+        rounds += 1
+        await asyncio.sleep(0)
+    assert len(set(ended)) == 5
+
+
 async def test_for_pages_are_not_read_while_too_many_wait(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""An answer that goes on keeps nothing of a large message: it may last for hours, and a process has thousands of them."""
+"""Large messages: only some wait at once, and an answer that goes on, perhaps for hours, keeps nothing of its message."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from google.protobuf.json_format import ParseDict
 from pytest_django import Settings
 
 from a2a_tasks.models import Task
+from a2a_tasks.operations.backpressure import COPIES, WAITING_BYTES, limit_waiting
+from a2a_tasks.protocol.values import Part
 from a2a_tasks.store.db import run_in_thread
 from tests.integration.doors.mcp.raw import head_of
 from tests.integration.doors.mcp.raw import message as message_of_mcp
@@ -158,6 +160,21 @@ def traced() -> Iterator[Callable[[], None]]:
     """Count the bytes that are allocated from its call on."""
     yield lambda: tracemalloc.start(8)
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_one_that_others_leave_no_bytes_is_not_accepted_and_a_small_one_is(
+    door: str, client: Client
+) -> None:
+    small, large = (DOORS[door](client, "x" * size) for size in (10, SIZE))
+    with limit_waiting(Part(text="x" * (WAITING_BYTES // COPIES))):
+        asking = asyncio.ensure_future(large())
+        await until(lambda: asking.done() or run_in_thread(Task.objects.exists))
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        assert not await run_in_thread(Task.objects.exists)
+        async with answering(small):
+            pass
 
 
 @pytest.mark.parametrize("door", DOORS)

@@ -84,6 +84,29 @@ class TestTheLineToTheDatabase:
                 assert caught.value.metadata == {"retry_after": "1"}
         assert await alice.states(task.id) == "completed"
 
+    @pytest.mark.parametrize(
+        "large",
+        [
+            {"text": "x" * 300_000},
+            {"text": "😀" + "x" * 75_000},
+            {"raw": "eA==" * 75_000},
+            {"data": {"a": ["x" * 75_000]}},
+        ],
+        ids=["ASCII", "emoji", "raw", "data"],
+    )
+    async def test_large_messages_wait_for_each_other_and_small_ones_for_none(
+        self, agent: Agent, monkeypatch: pytest.MonkeyPatch, large: dict[str, Any]
+    ) -> None:
+        monkeypatch.setattr(backpressure, "WAITING_BYTES", 1_000_000)
+        part = values.Part(**large)
+        with limit_waiting(part), pytest.raises(Overloaded) as caught, limit_waiting(part):
+            pass
+        assert caught.value.metadata == {"retry_after": "1"}
+        with limit_waiting(values.Part(text="x" * 1_000_000)):  # alone, one may be larger
+            assert (await Client(agent).send("hello")).status.state.word == "completed"
+        with limit_waiting(part):
+            pass
+
     async def test_who_waits_for_an_agent_stands_in_no_line(self, settings: Settings) -> None:
         settings.A2A_MAX_WAITING = 1
         begun, go = asyncio.Event(), asyncio.Event()
