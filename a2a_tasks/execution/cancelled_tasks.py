@@ -16,7 +16,7 @@ from a2a_tasks.execution.run_log_handler import LogLine, current
 from a2a_tasks.execution.sources import StoredConversation, StoredFiles
 from a2a_tasks.execution.turns import bind_log_context, find_task, request_of, turn_of
 from a2a_tasks.store import cancel_notices
-from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.db import run_to_completion
 from a2a_tasks.store.records import ClaimedRun
 
 __all__ = ["CancelledTasks"]
@@ -24,8 +24,9 @@ __all__ = ["CancelledTasks"]
 logger = logging.getLogger(__name__)
 #: Most of these calls at once in a process.
 AT_ONCE = 10
-#: Most calls that wait for their turn; further notices wait in the database.
-MOST_WAITING = 200
+#: Most calls that wait for their turn, and the bytes of their runs at which no more are taken; further notices wait in the
+#: database.
+MOST_WAITING, MOST_BYTES = 200, 32 * 1024 * 1024
 CALLED = "The task was cancelled while it waited: cancelled() is called."
 
 
@@ -36,20 +37,23 @@ class CancelledTasks:
         """Make the calls of a process; `processes` are those of its agents."""
         self._processes = processes
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._calls: set[asyncio.Task[None]] = set()
+        #: The calls, with the bytes of their runs.
+        self._calls: dict[asyncio.Task[None], int] = {}
 
     async def look(self, notebook: RunLogWriter) -> None:
         """Take the notices for agents of this process, and begin the calls; `notebook` has the logs of runs. Raises Overloaded."""
-        if len(self._calls) >= MOST_WAITING:
+        if len(self._calls) >= MOST_WAITING or sum(self._calls.values()) >= MOST_BYTES:
             return
-        agents = [agent.slug for agent in registry.list_own()]
-        for run in await run_in_thread(cancel_notices.take, agents):
+        hearing, deaf = list[str](), list[str]()
+        for own in registry.list_own():
+            hears = own._hears_of_cancels  # noqa: SLF001 - private to agents
+            (hearing if hears else deaf).append(own.slug)
+        for run in await run_to_completion(cancel_notices.take, hearing, deaf):
             agent = registry.find_own(run.scope.agent)
-            hears = agent is not None and agent._hears_of_cancels  # noqa: SLF001 - private to agents
-            if agent is not None and hears and run.input:
+            if agent is not None and run.input:
                 call = asyncio.create_task(self._tell(agent, run, notebook.open(run)))
-                self._calls.add(call)
-                call.add_done_callback(self._calls.discard)
+                self._calls[call] = run.size
+                call.add_done_callback(self._calls.pop)
 
     async def close(self) -> None:
         """Stop the calls that are under way."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import bisect
 import datetime
+import itertools
 from collections.abc import Collection
 
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 
-from a2a_tasks.models import CancelNotice, Run, RunStatus, Task
+from a2a_tasks.models import CancelNotice, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import INTERRUPTED
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import clock
 from a2a_tasks.store.backend.portable import describe_run
-from a2a_tasks.store.records import ClaimedRun
+from a2a_tasks.store.backend.statements import Bytes, allow_rows
+from a2a_tasks.store.records import CLAIM_BYTES, ClaimedRun
 
 __all__ = ["forget_old", "note", "take"]
 
@@ -38,18 +42,35 @@ def note(task: Task) -> None:
     CancelNotice.objects.create(run=found[0], agent=task.agent)
 
 
-def take(agents: Collection[str]) -> list[ClaimedRun]:
-    """Take the notices for these agents: no other process gets them, so each is acted upon at most once."""
-    if not CancelNotice.objects.filter(agent__in=agents).exists():  # nearly always
+def take(agents: Collection[str], deaf: Collection[str] = ()) -> list[ClaimedRun]:
+    """Take notices for these agents, of CLAIM_BYTES together, but at least one; those for `deaf` agents are removed unread.
+
+    No other process gets them, so each is acted upon at most once. A notice that cannot be read stays.
+    """
+    notices = CancelNotice.objects.filter(agent__in=[*agents, *deaf])
+    if not notices.exists():  # nearly always
         return []
     with transaction.atomic():
-        rows = CancelNotice.objects.filter(agent__in=agents).order_by("pk")
         if connection.features.has_select_for_update_skip_locked:
-            rows = rows.select_for_update(skip_locked=True)
-        runs = {row.pk: row.run for row in rows[:PORTION]}
-        CancelNotice.objects.filter(pk__in=runs).delete()
-    found = Run.objects.filter(pk__in=runs.values()).select_related("task__context")
-    return [describe_run(run, run.task) for run in found]
+            notices = notices.select_for_update(skip_locked=True)
+        rows = list(notices.order_by("pk")[:PORTION])
+        sizes = _sizes([row.run for row in rows if row.agent in agents])
+        sums = list(itertools.accumulate(sizes.get(row.run, 0) for row in rows))
+        count = max(1, bisect.bisect(sums, CLAIM_BYTES))
+        runs = sizes.keys() & {row.run for row in rows[:count]}
+        with allow_rows(sum(sizes[run] for run in runs)):
+            found = Run.objects.filter(pk__in=runs).select_related("task__context")
+            taken = [describe_run(run, run.task) for run in found]
+        CancelNotice.objects.filter(pk__in=[row.pk for row in rows[:count]]).delete()
+    return taken
+
+
+def _sizes(runs: Collection[int]) -> dict[int, int]:
+    """Return the bytes of the runs that still exist, with those of their tasks and messages."""
+    messages = Message.objects.filter(task=OuterRef("task"), number=OuterRef("input_number"))
+    said = Coalesce(Subquery(messages.values(bytes=Bytes("body"))), 0)
+    size = said + Bytes("request") + Bytes("task__memory") + Bytes("task__status_message")
+    return dict(Run.objects.filter(pk__in=runs).values_list("pk", size))
 
 
 def forget_old(max_count: int) -> int:

@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 
 from a2a_tasks.agents import Agent, Turn, registry
-from a2a_tasks.execution import run_log
-from a2a_tasks.models import RunLine
+from a2a_tasks.execution import cancelled_tasks, run_log
+from a2a_tasks.execution.cancelled_tasks import CancelledTasks
+from a2a_tasks.execution.processes import Processes
+from a2a_tasks.execution.run_log import RunLogWriter
+from a2a_tasks.models import CancelNotice, RunLine
+from a2a_tasks.store import cancel_notices
 from a2a_tasks.store.db import run_in_thread
 from tests.integration.execution.process_agents.agents import Cleaning
 from tests.support.agents_under_test import playing
@@ -82,6 +86,39 @@ class TestTheLogOfTheRun:
         with playing(ask, cancelled=cancelled, cancel_seconds=0.1) as agent:
             lines = await cancel_while_it_waits(agent, 2)
         assert lines == [CALLED, "cancelled() did not end within 0.1 s, and was stopped."]
+
+
+async def test_the_messages_of_calls_that_wait_are_bounded_and_further_notices_wait_in_the_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, go = list[str](), asyncio.Event()
+
+    async def cancelled(self: Any, turn: Turn) -> None:
+        begun.append(turn.text)
+        await go.wait()
+
+    monkeypatch.setattr(cancelled_tasks, "MOST_BYTES", 1)
+    monkeypatch.setattr(cancel_notices, "CLAIM_BYTES", 1)
+    with playing(ask, cancelled=cancelled) as agent:
+        client = Client(agent)
+        async with hosting():
+            tasks = [await client.send(text) for text in ("one", "two", "three")]
+            await until(not_carried)
+        for task in tasks:
+            await client.cancel(task.id)
+        calls, notebook = CancelledTasks(Processes()), RunLogWriter()
+        for _ in range(3):
+            await calls.look(notebook)
+        await until(lambda: begun == ["one"])
+        assert await run_in_thread(CancelNotice.objects.count) == 2
+        go.set()
+        for count in (2, 3):
+            await until(lambda: not calls._calls)
+            await calls.look(notebook)
+            await until(lambda: len(begun) == count)  # noqa: B023
+        await calls.close()
+        await notebook.close()
+    assert begun == ["one", "two", "three"]
 
 
 @pytest.mark.backend("sqlite")  # what happens in processes is the same on both databases

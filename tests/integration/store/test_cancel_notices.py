@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import datetime
+from typing import NoReturn
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from a2a_tasks.models import CancelNotice
+from a2a_tasks.models import CancelNotice, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel, cancel_notices
 from a2a_tasks.store.purge import RetentionLimits, purge
@@ -57,6 +58,46 @@ def test_a_cancel_writes_its_notice_and_does_no_more_with_those_of_others() -> N
         cancel.cancel(ALICE, "task-2")
     noted = [one["sql"] for one in statements if "cancelnotice" in one["sql"]]
     assert [sql.split()[0] for sql in noted] == ["INSERT"]
+
+
+def test_notices_are_taken_by_the_bytes_of_their_messages_and_at_least_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cancel_notices, "CLAIM_BYTES", 100_000)
+    for number, size in enumerate([90_000, 20_000, 20_000, 20_000]):
+        Pen(held(f"task-{number}", text="x" * size)).state(TaskState.INPUT_REQUIRED, end=RunEnd())
+        cancel.cancel(ALICE, f"task-{number}")
+    taken = []
+    while runs := cancel_notices.take(["demo"]):
+        taken.append(sorted(run.task_id for run in runs))
+    assert taken == [["task-0"], ["task-1", "task-2"], ["task-3"]]
+
+
+def test_those_of_agents_that_do_not_listen_are_removed_and_no_message_is_read() -> None:
+    cancelled("task-1")
+    with CaptureQueriesContext(connection) as statements:
+        assert cancel_notices.take(["other"], ["demo"]) == []
+    assert not any("a2a_tasks_message" in one["sql"] for one in statements)
+    assert not CancelNotice.objects.exists()
+
+
+def test_those_that_cannot_be_read_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> NoReturn:
+        raise OperationalError("canceling statement due to statement timeout")
+
+    cancelled("task-1")
+    with monkeypatch.context() as broken:
+        broken.setattr(cancel_notices, "describe_run", fail)
+        with pytest.raises(OperationalError):
+            cancel_notices.take(["demo"])
+    assert [run.task_id for run in cancel_notices.take(["demo"])] == ["task-1"]
+
+
+def test_those_of_tasks_that_are_gone_are_removed() -> None:
+    cancelled("task-1")
+    Task.objects.all().delete()
+    assert cancel_notices.take(["demo"]) == []
+    assert not CancelNotice.objects.exists()
 
 
 def test_the_purge_removes_in_portions_those_that_nobody_took(settings: Settings) -> None:
