@@ -66,8 +66,8 @@ class Constants:
     REPEAT_SECONDS: float = 60.0
     #: Minutes for which a name is locked after `LOGIN_FAILURES`, counted from the last attempt.
     LOGIN_WAIT_MINUTES: float = 15.0
-    #: Maximum number of open calls in one gRPC server, streams included; further calls get RESOURCE_EXHAUSTED. 0 = any
-    #: number.
+    #: Maximum number of open calls in one gRPC server, streams included, and of calls that wait for their messages;
+    #: further calls get RESOURCE_EXHAUSTED. 0 = any number.
     GRPC_CALLS: int = 5000
     #: Maximum number of requests in one process that wait for the database; further requests get 503 at once.
     MAX_WAITING: int = 1000

@@ -1,4 +1,4 @@
-"""Bytes that several holders may have together."""
+"""Bytes, or other things, that several holders may have together."""
 
 from __future__ import annotations
 

@@ -291,23 +291,38 @@ class TestSlowness:
 
 class TestOpenCalls:
     async def test_beyond_as_many_as_may_be_open_are_told_when_to_come_again(
-        self, settings: Settings
+        self, settings: Settings, puppet: Puppet
     ) -> None:
         settings.A2A_GRPC_CALLS = 2
-        opened = await channel()
-        waiting = [opened.stream_unary(f"{FINAL}/SendMessage")(timeout=20) for _ in range(3)]
-        done, open_ = await asyncio.wait(
-            [asyncio.ensure_future(call.code()) for call in waiting],
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        assert [await code for code in done] == [Code.RESOURCE_EXHAUSTED]
+        streams = [
+            await streamed(f"{FINAL}/SendStreamingMessage", said(), a2a_agent="puppet")
+            for _ in range(2)
+        ]
+        hands = [await puppet.hand() for _ in streams]
         code, fault = await refused(f"{FINAL}/ListTasks", b"")
         assert (code, str(fault)) == ("RESOURCE_EXHAUSTED", "Too many calls are open")
         assert int(dict(fault.response.headers)["retry-after"]) > 0
-        for call in waiting:
-            await call.done_writing()
-        assert {await code for code in open_} == {Code.INVALID_ARGUMENT}
+        for hand, stream in zip(hands, streams, strict=True):
+            hand.end()
+            assert [item async for item in stream]
         assert await ask(f"{FINAL}/ListTasks", b"") is not None
+
+    async def test_that_wait_for_their_messages_leave_room_for_those_of_other_connections(
+        self, settings: Settings
+    ) -> None:
+        """Anyone may begin them, without credentials, and again when their time is over."""
+        settings.A2A_GRPC_CALLS = 4
+        own = [("grpc.use_local_subchannel_pool", 1)]
+        async with grpc.aio.insecure_channel(await address(), own) as silent:
+            waiting = [silent.stream_unary(f"{FINAL}/SendMessage")(timeout=20) for _ in range(4)]
+            codes = [asyncio.ensure_future(call.code()) for call in waiting]
+            done, _ = await asyncio.wait(codes, timeout=20, return_when=asyncio.FIRST_COMPLETED)
+            assert {await code for code in done} == {Code.RESOURCE_EXHAUSTED}
+            assert await ask(f"{FINAL}/ListTasks", b"") is not None
+            for call in waiting:
+                await call.done_writing()
+            ends = sorted(code.name for code in await asyncio.gather(*codes))
+            assert ends == ["INVALID_ARGUMENT"] * 2 + ["RESOURCE_EXHAUSTED"] * 2
 
 
 class TestCredentials:
