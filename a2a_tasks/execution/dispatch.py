@@ -15,7 +15,7 @@ from a2a_tasks.execution.runner import Runner
 from a2a_tasks.execution.sealer import Sealer
 from a2a_tasks.store.records import ClaimedRun, PreclaimedLease
 
-__all__ = ["by_workers", "ensure_started", "load", "preclaim", "start_run"]
+__all__ = ["by_workers", "ensure_started", "load", "preclaim", "start_run", "take_back"]
 
 _runners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Runner] = weakref.WeakKeyDictionary()
 
@@ -63,3 +63,8 @@ def preclaim(queue: str, quota_key: str = "", agent: Agent | None = None) -> Pre
 def start_run(run: ClaimedRun) -> None:
     """Start a run that was accepted with a lease of this process."""
     _runner().start_run(run)
+
+
+def take_back(token: str) -> None:
+    """Queue a run again that was perhaps accepted with this lease of this process."""
+    _runner().take_back(token)

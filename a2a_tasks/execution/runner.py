@@ -138,7 +138,7 @@ class Runner:
         self._locked: dict[int, float] = {}
         #: The last run behind another that was looked at, in case that its release was missed.
         self._swept = 0
-        #: Marks of claims without an answer of the database: they may have been committed.
+        #: Marks of claims, and tokens of accepted runs, without an answer of the database: they may have been committed.
         self._unanswered: list[str] = []
         #: The kinds of agents of which runs in the table may wait for a slot. Newly accepted runs wait behind them.
         self._behind = set[AgentKind]()
@@ -198,8 +198,16 @@ class Runner:
             return None
         return PreclaimedLease(new_token(), self.worker, float(conf.LEASE_SECONDS))
 
+    def take_back(self, mark: str) -> None:
+        """Queue the runs again that were perhaps claimed under this mark, once the database answers."""
+        self._unanswered.append(mark)
+        self._due.set()
+
     def start_run(self, run: ClaimedRun) -> None:
-        """Start a run whose lease this process has."""
+        """Start a run whose lease this process has; give it back if the lease may have ended before the answer came."""
+        if time.monotonic() - run.requested_at >= float(conf.LEASE_SECONDS):
+            self._leases.give_back(run.token)
+            return
         # An earlier attempt of the run in this same process has lost its lease.
         if lost := self._active.get(run.key):
             # A run that was parked goes on with the same attempt: it was woken before its agent had stopped.
@@ -319,10 +327,7 @@ class Runner:
     async def _take(
         self, limit: int, agents: Sequence[str], quarantine: Quarantine = Quarantine.NONE
     ) -> bool:
-        """Claim up to `limit` runs of these agents and start them; return whether there may be more.
-
-        Runs whose leases expired before the answer came are given back.
-        """
+        """Claim up to `limit` runs of these agents and start them; return whether there may be more."""
         mark, most = token_hex(4), self._slots.bytes_at_once()
         try:
             taken = await run_to_completion(
@@ -350,10 +355,7 @@ class Runner:
         if taken:
             failpoint("worker.claimed")
         for run in taken:
-            if time.monotonic() - run.requested_at < float(conf.LEASE_SECONDS):
-                self.start_run(run)
-            else:
-                self._leases.give_back(run.token)
+            self.start_run(run)
         return runs.has_more(taken, limit, most)
 
     # --- rescuing runs ------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import uuid
 from collections.abc import Iterator, Mapping
@@ -31,7 +32,7 @@ from a2a_tasks.protocol.titles import title_of
 from a2a_tasks.protocol.values import UNSET, Message, Part, replace
 from a2a_tasks.store import event_log, hooks
 from a2a_tasks.store.accept import accept_batched
-from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.db import run_to_completion
 from a2a_tasks.store.files import store_large_files
 from a2a_tasks.store.hooks import Companion
 from a2a_tasks.store.idempotency import IdempotencyKey, remember
@@ -129,16 +130,29 @@ async def accept(
     """Accept the message: for a new task, or for an existing one. `companions` are written in the same transaction.
 
     Raises TaskNotFound, TaskEnded, ContextMismatch, InvalidParams; TaskNotWaiting for an operator's answer that comes
-    too late; KeyTaken; Overloaded and RateLimited.
+    too late; KeyTaken; Overloaded and RateLimited. If the caller is cancelled, the message may be accepted all the same.
     """
     if call.tree is None:  # of a tree its first task was admitted, which waits for the others
         await tenant_limit.admit(call.caller.quota_key)
     await check_budgets(call.agent.slug, call.caller)
     new_context = request.message.context_id or str(uuid.uuid4())
     for _ in range(MAX_ATTEMPTS):
-        with contextlib.suppress(VersionMoved):
-            return await _accept(request, call, key, companions, new_context)
+        accepting = asyncio.ensure_future(_accept(request, call, key, companions, new_context))
+        try:
+            return await asyncio.shield(accepting)
+        except VersionMoved:
+            continue
+        except asyncio.CancelledError:
+            accepting.add_done_callback(_start_unheard)
+            raise
     raise Overloaded
+
+
+def _start_unheard(accepting: asyncio.Future[Accepted]) -> None:
+    """Start the run that this process has claimed for a caller who has left."""
+    heard = not accepting.cancelled() and not accepting.exception()
+    if heard and (run := accepting.result().claimed_run):
+        dispatch.start_run(run)
 
 
 async def _accept(
@@ -156,38 +170,43 @@ async def _accept(
     if lease is None:
         await queue_limit.admit(route.queue)
 
-    async with store_large_files(request, scope) as (request, files):
+    try:
+        async with store_large_files(request, scope) as (request, files):
 
-        def make(task_id: str, context_id: str) -> NewTask:
-            return _make_new_task(
-                request,
-                call,
-                task_id,
-                context_id,
-                route=route,
-                lease=lease,
-                key=key,
-                companions=(*files, *companions, *route.companions),
-            )
+            def make(task_id: str, context_id: str) -> NewTask:
+                return _make_new_task(
+                    request,
+                    call,
+                    task_id,
+                    context_id,
+                    route=route,
+                    lease=lease,
+                    key=key,
+                    companions=(*files, *companions, *route.companions),
+                )
 
-        if request.named:
-            # The client names its tasks: continue the one of that name, or begin it. Between the two attempts, another
-            # request may begin it, or retention remove it.
-            for _ in range(MAX_ATTEMPTS):
-                with contextlib.suppress(TaskNotFound):
-                    return await run_in_thread(reply, make(request.named, context_id or ""))
-                with contextlib.suppress(TaskExists):
-                    _check_takes_tasks(call)
-                    return await accept_batched(make(request.named, new_context))
-            raise Overloaded
+            if request.named:
+                # The client names its tasks: continue the one of that name, or begin it. Between the two attempts, another
+                # request may begin it, or retention remove it.
+                for _ in range(MAX_ATTEMPTS):
+                    with contextlib.suppress(TaskNotFound):
+                        return await run_to_completion(reply, make(request.named, context_id or ""))
+                    with contextlib.suppress(TaskExists):
+                        _check_takes_tasks(call)
+                        return await accept_batched(make(request.named, new_context))
+                raise Overloaded
 
-        if task_id:
-            if "\x00" in task_id:
-                raise TaskNotFound(taskId=task_id)
-            return await run_in_thread(reply, make(task_id, context_id or ""))
+            if task_id:
+                if "\x00" in task_id:
+                    raise TaskNotFound(taskId=task_id)
+                return await run_to_completion(reply, make(task_id, context_id or ""))
 
-        _check_takes_tasks(call)
-        return await accept_batched(make(str(uuid.uuid4()), new_context))
+            _check_takes_tasks(call)
+            return await accept_batched(make(str(uuid.uuid4()), new_context))
+    except Overloaded as away:
+        if lease and not away.undone:  # it may have been accepted, and nobody else starts its run
+            dispatch.take_back(lease.token)
+        raise
 
 
 def _by_operator(call: CallContext) -> bool:

@@ -12,7 +12,7 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.batched_call import BatchedCall, one_by_one
 from a2a_tasks.store.behind import look_again
-from a2a_tasks.store.db import is_away
+from a2a_tasks.store.db import is_away, run_to_completion
 from a2a_tasks.store.records import (
     Accepted,
     ClaimedRun,
@@ -60,7 +60,11 @@ def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
 
 
 #: `await accept_batched(new)`: accept in one flush with other new tasks.
-accept_batched = BatchedCall(accept_many, size=lambda new: len(new.message) + len(new.request))
+accept_batched = BatchedCall(
+    accept_many,
+    run=run_to_completion,
+    size=lambda new: len(new.message) + len(new.request),
+)
 
 
 def begin(new: NewTask) -> Accepted:

@@ -21,13 +21,15 @@ from a2a_tasks.protocol.values import Raw
 from a2a_tasks.store import hooks
 from a2a_tasks.store.accept import begin
 from a2a_tasks.store.backend.rows import update_rows
-from a2a_tasks.store.backend.statements import LARGE, Bytes
+from a2a_tasks.store.backend.statements import LARGE, Bytes, allow_rows
 from a2a_tasks.store.records import Accepted, NewTask
 
 __all__ = ["succeed"]
 
 #: Most rows that one statement changes; their bodies have at most LARGE bytes, unless it is a single one.
 SLICE = 1000
+#: Bytes that a row counts in addition to its body: to write many short ones takes long, too.
+LEAST = 1024
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
@@ -68,12 +70,15 @@ def _change(rows: QuerySet[Any], change: Callable[[bytes], bytes]) -> None:
     """Change the bodies of these rows of one task, in statements of a bounded number of rows and bytes."""
     meta = rows.model._meta  # noqa: SLF001 - Django's documented interface
     fields = [meta.get_field(name) for name in ("task", "number", "body")]
-    sizes = rows.order_by("number").values_list("number", Bytes("body"))
-    for first, last in _cut(sizes):
-        found = rows.filter(number__range=(first, last)).values_list("task_id", "number", "body")
-        changed = [(*key, change(body.encode()).decode()) for *key, body in found]
-        values = [list(column) for column in zip(*changed, strict=True)]
-        update_rows(meta.db_table, fields, values, keys=2)
+    sizes = list(rows.order_by("number").values_list("number", Bytes("body")))
+    with allow_rows(sum(size + LEAST for _, size in sizes)):
+        for first, last in _cut(sizes):
+            found = rows.filter(number__range=(first, last)).values_list(
+                "task_id", "number", "body"
+            )
+            changed = [(*key, change(body.encode()).decode()) for *key, body in found]
+            values = [list(column) for column in zip(*changed, strict=True)]
+            update_rows(meta.db_table, fields, values, keys=2)
 
 
 def _cut(sizes: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,7 @@ from django.db import connection, connections
 from django.test import override_settings
 
 from a2a_tasks.agents import Turn
-from a2a_tasks.models import Artifact, Event, Step
+from a2a_tasks.models import Artifact, Event, Message, Step
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import Overloaded
@@ -31,7 +31,7 @@ from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting, listened
 from tests.support.execution.waiting import until
 from tests.support.proxy import Behaviour, Proxy
-from tests.support.store.world import ALICE, Pen, claim, held, new
+from tests.support.store.world import ALICE, Pen, claim, held, new, said
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("stack")]
 #: Bytes of what is large, and of what is small; what a link passes in a second.
@@ -240,6 +240,24 @@ class TestALargeTask:
         await run_in_thread(Event.objects.filter(number=1).delete)
         slow_link.behave(Behaviour(rate=RATE))
         assert await alice.send("once") == await alice.get(task.id)
+
+
+def conversed(size: int) -> Pen:
+    """An ended task of a long conversation, whose dialect lets a further message begin it anew."""
+    pen = Pen(held(dialect="v01"))
+    pen.end()
+    rows = [{"number": 100 + n, "body": said("x" * (size // 10))} for n in range(30)]
+    Message.objects.bulk_create(
+        [Message(task_id=pen.run.task, role="ROLE_USER", **row) for row in rows]
+    )
+    return pen
+
+
+async def test_an_ended_task_of_a_long_conversation_begins_anew(slow_link: Proxy) -> None:
+    pen = await asyncio.to_thread(closing, partial(conversed, LARGE))
+    slow_link.behave(Behaviour(rate=RATE))
+    begun = await run_in_thread(reply, new(text="again", reopens=True, dialect="v01"))
+    assert begun.task != pen.run.task
 
 
 async def refused(*_: Any) -> Any:
