@@ -314,7 +314,8 @@ class TestOpenCalls:
         settings.A2A_GRPC_CALLS = 4
         own = [("grpc.use_local_subchannel_pool", 1)]
         async with grpc.aio.insecure_channel(await address(), own) as silent:
-            waiting = [silent.stream_unary(f"{FINAL}/SendMessage")(timeout=20) for _ in range(4)]
+            begin: Any = silent.stream_unary(f"{FINAL}/SendMessage")
+            waiting = [begin(timeout=20) for _ in range(4)]
             codes = [asyncio.ensure_future(call.code()) for call in waiting]
             done, _ = await asyncio.wait(codes, timeout=20, return_when=asyncio.FIRST_COMPLETED)
             assert {await code for code in done} == {Code.RESOURCE_EXHAUSTED}
