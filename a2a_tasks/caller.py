@@ -48,6 +48,11 @@ class OwnerScope:
         return self.read_only.owner if self.owner == TENANTS and self.read_only else self.owner
 
     @property
+    def quota_key(self) -> str:
+        """The `quota_key` of the caller."""
+        return Caller(principal=self.principal, tenant=self.tenant.partition("/")[0]).quota_key
+
+    @property
     def parts(self) -> tuple[ScopePart, ...]:
         """All parts of the scope that the caller may read."""
         own = ScopePart(self.owner)

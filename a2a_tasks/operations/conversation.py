@@ -22,7 +22,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, LogEvent, fold
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, replace
 from a2a_tasks.store import event_log
-from a2a_tasks.store.db import retry_until_answered, run_in_thread, run_list_query
+from a2a_tasks.store.db import retry_until_answered, run_in_thread, run_large_read
 from a2a_tasks.store.idempotency import IdempotencyKey, KeyTaken, PreviousSend, find_at, recall
 from a2a_tasks.store.records import Accepted
 from a2a_tasks.store.tasks import reveal
@@ -74,12 +74,15 @@ class AcceptedSend:
     def __init__(
         self,
         accepted: Accepted,
+        caller: str,
         *,
         is_task: bool,
         pauses: frozenset[TaskState],
         recalled: PreviousSend | None = None,
     ) -> None:
+        """`caller`: its `quota_key`, for the reads of a large task."""
         self.accepted = accepted
+        self._caller = caller
         #: Set if the message had been accepted before: its answer is read from its beginning.
         self.recalled = recalled
         self.follower: EventReader
@@ -118,9 +121,12 @@ class AcceptedSend:
         return view if self.accepted.is_whole else await self._read_at(number)
 
     async def _read_at(self, number: int) -> Task:
-        large = not self.accepted.is_whole
-        run, seconds = (run_list_query, LARGE_SECONDS) if large else (run_in_thread, AWAY_SECONDS)
-        found: Task | None = await insist(run, find_at, self.accepted.task, number, seconds=seconds)
+        found: Task | None
+        asked = find_at, self.accepted.task, number
+        if self.accepted.is_whole:
+            found = await insist(run_in_thread, *asked)
+        else:
+            found = await insist(run_large_read, self._caller, *asked, seconds=LARGE_SECONDS)
         if found is None:
             raise TaskNotFound
         return found
@@ -220,16 +226,18 @@ async def converse(
             for _ in range(MAX_ATTEMPTS):
                 previous = await run_in_thread(recall, key, call.scope(request.tenant))
                 if previous is not None:
-                    return await _join(previous, pauses=pauses)
+                    return await _join(previous, call, pauses=pauses)
                 with contextlib.suppress(KeyTaken):  # another process accepted it at this moment
                     return await _begin(request, call, pauses=pauses, key=key)
         raise Overloaded
 
 
-async def _join(recalled: PreviousSend, *, pauses: frozenset[TaskState]) -> AcceptedSend:
-    accepted = recalled.accepted
+async def _join(
+    recalled: PreviousSend, call: CallContext, *, pauses: frozenset[TaskState]
+) -> AcceptedSend:
+    accepted, caller = recalled.accepted, call.caller.quota_key
     conversation = AcceptedSend(
-        accepted, is_task=recalled.is_task, pauses=pauses, recalled=recalled
+        accepted, caller, is_task=recalled.is_task, pauses=pauses, recalled=recalled
     )
     conversation.follower = await EventReader.open(
         accepted.task, after=accepted.number, until=conversation.ends, over=recalled.over
@@ -247,7 +255,8 @@ async def _begin(
     accepted = await accept(request, call, key)
     run = accepted.claimed_run
     is_task = bool(request.message.task_id) or makes_task(request, call)
-    conversation = AcceptedSend(accepted, is_task=is_task, pauses=pauses)
+    caller = call.caller.quota_key
+    conversation = AcceptedSend(accepted, caller, is_task=is_task, pauses=pauses)
     try:
         conversation.follower = await EventReader.open(
             accepted.task,

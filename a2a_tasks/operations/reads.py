@@ -9,7 +9,7 @@ from a2a_tasks.protocol.errors import TaskNotFound
 from a2a_tasks.protocol.requests import GetTaskRequest, ListTasksRequest
 from a2a_tasks.protocol.values import Task, TaskPage
 from a2a_tasks.store import tasks
-from a2a_tasks.store.db import run_in_thread, run_list_query
+from a2a_tasks.store.db import run_in_thread
 
 __all__ = ["get_task", "list_tasks", "origin_of"]
 
@@ -24,7 +24,7 @@ async def get_task(request: GetTaskRequest, call: CallContext) -> Task:
 
 async def list_tasks(request: ListTasksRequest, call: CallContext) -> TaskPage:
     """Return a page of the caller's tasks, latest status first. Raises InvalidParams for a bad page token."""
-    return await run_list_query(tasks.list_tasks, call.scope(request.tenant), request)
+    return await tasks.list_in_turn(call.scope(request.tenant), request)
 
 
 async def origin_of(scope: OwnerScope, task_id: str) -> str:

@@ -16,9 +16,10 @@ import functools
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.db import (
     DatabaseError,
@@ -56,6 +57,7 @@ __all__ = [
     "run_in_thread",
     "run_list_query",
     "run_here",
+    "run_large_read",
     "run_to_completion",
     "retry_until_answered",
 ]
@@ -111,6 +113,39 @@ def _threads(name: str = STORE) -> int:
     return wanted if is_server() else 1
 
 
+class _Turns:
+    """The turns of callers: of each caller, one job at a time is given to the threads. The others wait without a thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: By caller: the jobs behind the one that is under way, and what starts them.
+        self._behind: dict[str, deque[tuple[Job[Any], Callable[[], object]]]] = {}
+
+    def take(self, caller: str, job: Job[Any], start: Callable[[], object]) -> None:
+        """Start the job as soon as all earlier ones of the caller have ended."""
+        with self._lock:
+            if caller in self._behind:
+                self._behind[caller].append((job, start))
+                return
+            self._behind[caller] = deque()
+        self._start(caller, job, start)
+
+    def _start(self, caller: str, job: Job[Any], start: Callable[[], object]) -> None:
+        start()
+        job.add_done_callback(lambda _: self._start_next(caller))
+
+    def _start_next(self, caller: str) -> None:
+        with self._lock:
+            behind = self._behind[caller]
+            while behind and behind[0][0].cancelled():  # its caller waits no longer
+                behind.popleft()
+            if not behind:
+                del self._behind[caller]
+                return
+            job, start = behind.popleft()
+        self._start(caller, job, start)
+
+
 class _Pool(ThreadPoolExecutor):
     """Threads with a connection each. Without one a thread leaves the work to those that have one.
 
@@ -122,6 +157,7 @@ class _Pool(ThreadPoolExecutor):
         super().__init__(_threads(name), thread_name_prefix=name)
         #: Threads that have a connection, or are connecting.
         self._connected: set[int] = set()
+        self.turns = _Turns()
 
     def perform(self, job: Future[T], context: contextvars.Context, work: Callable[[], T]) -> None:
         """Run a transaction in this thread, or submit it for another one."""
@@ -234,12 +270,18 @@ def _run_connected(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
     return done
 
 
-def _begin(work: Callable[[], T], threads: str = STORE) -> Job[T]:
-    """Submit the work with the caller's context variables, which hold the actor for the audit log (audit/actor.py)."""
+def _begin(work: Callable[[], T], threads: str = STORE, caller: str | None = None) -> Job[T]:
+    """Submit the work with the caller's context variables, which hold the actor for the audit log (audit/actor.py).
+
+    With a `caller` it waits for the caller's turn.
+    """
     pool, job = _pools.get(threads) or _executor(threads), Job[T]()
     context = contextvars.copy_context()
     context.run(current_job.set, job)
-    pool.submit(pool.perform, job, context, work)
+    if caller is None:
+        pool.submit(pool.perform, job, context, work)
+    else:
+        pool.turns.take(caller, job, lambda: pool.submit(pool.perform, job, context, work))
     return job
 
 
@@ -274,6 +316,11 @@ async def run_in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 async def run_list_query(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a query like `run_in_thread`, but in the threads for lists: slow lists delay only other lists."""
     return await _in_time(_begin(functools.partial(work, *args, **kwargs), LISTS))
+
+
+async def run_large_read(caller: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a query like `run_list_query`, one of a caller (`OwnerScope.quota_key`) at a time: none holds all threads."""
+    return await _in_time(_begin(functools.partial(work, *args, **kwargs), LISTS, caller))
 
 
 async def run_to_completion(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -26,7 +27,7 @@ from a2a_tasks.store import task_counter
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.backend.statements import LARGE_READ, Bytes, allow_rows
 from a2a_tasks.store.batched_call import BatchedCall, needs_no_mark
-from a2a_tasks.store.db import run_list_query
+from a2a_tasks.store.db import run_large_read, run_list_query
 from a2a_tasks.store.folding import assemble_growing
 from a2a_tasks.store.records import ClaimedRun, StoredTask, status_of
 from a2a_tasks.store.scoping import on, visible_to
@@ -43,6 +44,7 @@ __all__ = [
     "find_batched",
     "find_state",
     "key_of",
+    "list_in_turn",
     "list_tasks",
     "origin",
     "references",
@@ -66,6 +68,10 @@ class ReferencesTooLarge(Exception):
     def __init__(self, size: int) -> None:
         super().__init__(f"the tasks have {size} bytes")
         self.size = size
+
+
+class _LargePage(Exception):
+    """A page of a list is to be read in the caller's turn."""
 
 
 class FoundTask:
@@ -174,7 +180,9 @@ _find_together: BatchedCall[Key, FoundTask | int | None] = BatchedCall(
 async def find_batched(key: Key) -> FoundTask | None:
     """Find `(scope, id)` in one query with other look-ups. A large task is read alone, so that the others do not wait for it."""
     found = await _find_together(key)
-    return await run_list_query(find_by_key, found) if isinstance(found, int) else found
+    if isinstance(found, int):
+        return await run_large_read(key[0].quota_key, find_by_key, found)
+    return found
 
 
 def key_of(scope: OwnerScope, public_id: str, *, lock: bool = False) -> int | None:
@@ -351,12 +359,27 @@ def _filter_tasks(scope: OwnerScope, part: ScopePart, request: ListTasksRequest)
     return tasks
 
 
-def list_tasks(scope: OwnerScope, request: ListTasksRequest) -> TaskPage:
-    """Return one page, latest status first (A2A 1.0 §3.1.4), of at most PAGE_BYTES. Raises InvalidParams for a foreign token."""
+async def list_in_turn(scope: OwnerScope, request: ListTasksRequest) -> TaskPage:
+    """Return a page like `list_tasks`. A large one waits for the caller's other large reads, so that lists do not."""
+    try:
+        return await run_list_query(list_tasks, scope, request, LARGE_READ)
+    except _LargePage:
+        return await run_large_read(scope.quota_key, list_tasks, scope, request)
+
+
+def list_tasks(
+    scope: OwnerScope, request: ListTasksRequest, max_bytes: int = sys.maxsize
+) -> TaskPage:
+    """Return one page, latest status first (A2A 1.0 §3.1.4), of at most PAGE_BYTES. Raises InvalidParams for a foreign token.
+
+    Raises _LargePage if it has more than `max_bytes`.
+    """
     if "\x00" in (request.context_id or ""):
         return TaskPage(tasks=[], next_page_token="", page_size=request.page_size, total_size=0)
     rows = _rows(scope, request)
     page = _take_fitting(rows[: request.page_size], request)
+    if sum(place.size for place in page) > max_bytes:
+        raise _LargePage
     return TaskPage(
         tasks=_read_page(page, request),
         next_page_token=_token(scope, page[-1]) if len(rows) > len(page) else "",

@@ -41,7 +41,7 @@ async def alone() -> AsyncIterator[None]:
 async def begun(text: str = "hello") -> tuple[AcceptedSend, Pen]:
     """A message that was accepted, as a blocking send follows it, and its run."""
     accepted = await run_in_thread(accept, new(held=True, text=text))
-    conversation = AcceptedSend(accepted, is_task=True, pauses=INTERRUPTED)
+    conversation = AcceptedSend(accepted, "", is_task=True, pauses=INTERRUPTED)
     conversation.follower = await EventReader.open(
         accepted.task, after=accepted.number, until=conversation.ends
     )
@@ -193,7 +193,7 @@ class TestWhileTheDatabaseIsAway:
     async def begun(self) -> AcceptedSend:
         """A message that was accepted, whose agent may answer with a direct Message."""
         accepted = await run_in_thread(accept, new(held=True))
-        conversation = AcceptedSend(accepted, is_task=False, pauses=INTERRUPTED)
+        conversation = AcceptedSend(accepted, "", is_task=False, pauses=INTERRUPTED)
         conversation.follower = await EventReader.open(
             accepted.task, after=accepted.number, until=conversation.ends
         )

@@ -78,9 +78,9 @@ class TestSlowLists:
     ) -> None:
         task, real, read = await alice.send("hello"), tasks.list_tasks, threading.Event()
 
-        def slow(scope: OwnerScope, request: ListTasksRequest) -> TaskPage:
+        def slow(scope: OwnerScope, request: ListTasksRequest, max_bytes: int) -> TaskPage:
             read.wait(20)
-            return real(scope, request)
+            return real(scope, request, max_bytes)
 
         monkeypatch.setattr(tasks, "list_tasks", slow)
         lists = [

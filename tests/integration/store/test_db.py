@@ -30,6 +30,7 @@ from a2a_tasks.store.db import (
     TransactionRefused,
     retry_until_answered,
     run_in_thread,
+    run_large_read,
     run_list_query,
     run_to_completion,
 )
@@ -66,6 +67,32 @@ class TestLists:
         finally:
             read.set()
         assert all(await asyncio.gather(*lists))
+
+    @pytest.mark.backend("sqlite")
+    async def test_of_much_wait_for_one_read_of_each_caller(self) -> None:
+        """There is one thread. Those that gave up are left out."""
+        ended: list[str] = []
+
+        def read(of: str) -> None:
+            ended.append(of)
+
+        begun, may_end = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            begun.set()
+            may_end.wait(20)
+
+        first = asyncio.ensure_future(run_large_read("alice", hold))
+        await asyncio.to_thread(begun.wait, 20)
+        rest = [asyncio.ensure_future(run_large_read("alice", read, "alice")) for _ in range(5)]
+        await asyncio.sleep(0)
+        for given_up in rest[:2]:
+            given_up.cancel()
+        bobs = asyncio.ensure_future(run_large_read("bob", read, "bob"))
+        await asyncio.sleep(0)
+        may_end.set()
+        await asyncio.gather(first, bobs, *rest[2:])
+        assert ended == ["bob", "alice", "alice", "alice"]
 
     async def test_see_what_was_written_before_them(self) -> None:
         for number in range(20):
