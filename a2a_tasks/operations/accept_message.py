@@ -15,13 +15,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.turns import run_request
 from a2a_tasks.operations.agent_versions import MessageRoute, find_route
-from a2a_tasks.operations.backpressure import (
-    check_budgets,
-    count_unheard,
-    queue_limit,
-    tenant_limit,
-    weigh,
-)
+from a2a_tasks.operations.backpressure import check_budgets, queue_limit, tenant_limit, weigh
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.protocol.errors import (
@@ -151,7 +145,6 @@ async def accept(
             continue
         except asyncio.CancelledError:
             accepting.add_done_callback(_start_unheard)
-            accepting.add_done_callback(count_unheard(request.message.parts))
             raise
     raise Overloaded
 

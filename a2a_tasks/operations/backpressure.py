@@ -26,15 +26,7 @@ from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.records import Spender
 from a2a_tasks.streaming.stream import EventStream
 
-__all__ = [
-    "check_budgets",
-    "count_unheard",
-    "limit_waiting",
-    "queue_limit",
-    "stream_limit",
-    "tenant_limit",
-    "weigh",
-]
+__all__ = ["check_budgets", "limit_waiting", "queue_limit", "stream_limit", "tenant_limit", "weigh"]
 
 #: Seconds until a refused client may retry: for the database, and for a queue of runs.
 DATABASE_RETRY_SECONDS, QUEUE_RETRY_SECONDS = "1", "5"
@@ -81,19 +73,6 @@ def limit_waiting(*parts: Part) -> Iterator[None]:
         yield
     finally:
         _waiting, _bytes = _waiting - 1, _bytes - size
-
-
-def count_unheard(parts: Iterable[Part]) -> Callable[[object], None]:
-    """Count the bytes of a message whose caller has left while it was being accepted, until the result is called."""
-    global _bytes  # noqa: PLW0603 - one count per process
-    size = COPIES * weigh(parts)
-    _bytes += size
-
-    def end(_: object) -> None:
-        global _bytes  # noqa: PLW0603
-        _bytes -= size
-
-    return end
 
 
 class CountLimit:

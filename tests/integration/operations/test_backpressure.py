@@ -107,19 +107,6 @@ class TestTheSlotsOfThisProcess:
         assert isinstance(fault, TaskNotFound | InvalidParams)
         assert (runner._reserved, runner._slots.room) == ({}, runner._slots.count)
 
-    async def test_a_message_counts_until_it_is_accepted_though_its_caller_has_left(
-        self, agent: Agent
-    ) -> None:
-        runner = dispatch._runner()
-        send = asyncio.ensure_future(Client(agent).send())
-        while not (runner._reserved or send.done()):  # noqa: ASYNC110 - it lasts for one write
-            await asyncio.sleep(0)
-        send.cancel()
-        await asyncio.gather(send, return_exceptions=True)
-        assert backpressure._bytes or not runner._reserved
-        await until(lambda: not backpressure._bytes)
-        assert not runner._reserved
-
     async def test_a_slot_is_free_again_if_the_run_waits_behind_another(self) -> None:
         go = asyncio.Event()
 
