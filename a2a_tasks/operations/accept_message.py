@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from a2a_tasks.agents import switches
@@ -15,7 +14,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.turns import run_request
 from a2a_tasks.operations.agent_versions import MessageRoute, find_route
-from a2a_tasks.operations.backpressure import check_budgets, queue_limit, tenant_limit, weigh
+from a2a_tasks.operations.backpressure import check_budgets, queue_limit, tenant_limit
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.protocol.errors import (
@@ -58,7 +57,7 @@ def check(request: SendMessageRequest, call: CallContext) -> None:
     """
     if request.push_config is not None:
         require_capability(call.agent, "push_notifications")
-    check_limits(request, by_host=bool((call.answers and call.answers.by_operator) or call.tree))
+    check_limits(request, by_host=_by_operator(call) or call.tree is not None)
     # A message to a task of an agent that calls others may answer a form of theirs.
     takes_data = bool(call.agent.calls and (request.message.task_id or request.named))
     for index, part in enumerate(request.message.parts):
@@ -164,68 +163,60 @@ async def _accept(
     new_context: str,
 ) -> Accepted:
     """Accept it once. Raises VersionMoved if its conversation goes to another version at this moment."""
-    scope = call.scope(request.tenant)
+    scope, context_id = call.scope(request.tenant), request.message.context_id
     task_id = request.named or request.message.task_id or ""
     route = await find_route(call.agent, scope, task_id=task_id, context_id=new_context)
     lease = _claim_slot(request, call, route)
-    accepted = None
+    if lease is None:
+        await queue_limit.admit(route.queue)
+
     try:
-        if lease is None:
-            await queue_limit.admit(route.queue)
         async with store_large_files(request, scope) as (request, files):
-            make = functools.partial(
-                _make_new_task,
-                request,
-                call,
-                route=route,
-                lease=lease,
-                key=key,
-                companions=(*files, *companions, *route.companions),
-            )
-            accepted = await _write(request, call, make, task_id, new_context)
-            return accepted
+
+            def make(task_id: str, context_id: str) -> NewTask:
+                return _make_new_task(
+                    request,
+                    call,
+                    task_id,
+                    context_id,
+                    route=route,
+                    lease=lease,
+                    key=key,
+                    companions=(*files, *companions, *route.companions),
+                )
+
+            if request.named:
+                # The client names its tasks: continue the one of that name, or begin it. Between the two attempts, another
+                # request may begin it, or retention remove it.
+                for _ in range(MAX_ATTEMPTS):
+                    with contextlib.suppress(TaskNotFound):
+                        return await run_to_completion(reply, make(request.named, context_id or ""))
+                    with contextlib.suppress(TaskExists):
+                        _check_takes_tasks(call)
+                        return await accept_batched(make(request.named, new_context))
+                raise Overloaded
+
+            if task_id:
+                if "\x00" in task_id:
+                    raise TaskNotFound(taskId=task_id)
+                return await run_to_completion(reply, make(task_id, context_id or ""))
+
+            _check_takes_tasks(call)
+            return await accept_batched(make(str(uuid.uuid4()), new_context))
     except Overloaded as away:
         if lease and not away.undone:  # it may have been accepted, and nobody else starts its run
             dispatch.take_back(lease.token)
         raise
-    finally:
-        if lease is not None and (accepted is None or accepted.claimed_run is None):
-            dispatch.give_back(lease)
 
 
-async def _write(
-    request: SendMessageRequest,
-    call: CallContext,
-    make: Callable[[str, str], NewTask],
-    task_id: str,
-    new_context: str,
-) -> Accepted:
-    """Write the message that `make` returns for a task and a context."""
-    context_id = request.message.context_id or ""
-    if request.named:
-        # The client names its tasks: continue the one of that name, or begin it. Between the two attempts, another
-        # request may begin it, or retention remove it.
-        for _ in range(MAX_ATTEMPTS):
-            with contextlib.suppress(TaskNotFound):
-                return await run_to_completion(reply, make(request.named, context_id))
-            with contextlib.suppress(TaskExists):
-                _check_takes_tasks(call)
-                return await accept_batched(make(request.named, new_context))
-        raise Overloaded
-
-    if task_id:
-        if "\x00" in task_id:
-            raise TaskNotFound(taskId=task_id)
-        return await run_to_completion(reply, make(task_id, context_id))
-
-    _check_takes_tasks(call)
-    return await accept_batched(make(str(uuid.uuid4()), new_context))
+def _by_operator(call: CallContext) -> bool:
+    return call.answers is not None and call.answers.by_operator
 
 
 def _claim_slot(
     request: SendMessageRequest, call: CallContext, route: MessageRoute
 ) -> PreclaimedLease | None:
-    """Return a lease of this process, if it has a free slot; this is reserved.
+    """Return a lease of this process, if it has a free slot.
 
     None for pages, whose event loop ends with their answer; for an agent with a limit, whose runs are counted when they
     are claimed; and for a message that may have to wait for the earlier ones of its context.
@@ -233,14 +224,10 @@ def _claim_slot(
     if call.answers:
         return None
     # `preclaim` also starts the runner of this process. So it is called even if its lease is not used.
-    size = weigh(request.message.parts)
-    lease = dispatch.preclaim(route.queue, call.caller.quota_key, route.agent, size)
+    lease = dispatch.preclaim(route.queue, call.caller.quota_key, route.agent)
     joins = bool(request.message.context_id or request.message.task_id or request.named)
     waits = route.agent.one_at_a_time == "context" and joins
-    if lease is None or not (waits or call.agent.slug in switches.limits()):
-        return lease
-    dispatch.give_back(lease)
-    return None
+    return None if waits or call.agent.slug in switches.limits() else lease
 
 
 def _name_lock(key: IdempotencyKey | None, call: CallContext) -> str:
@@ -296,7 +283,7 @@ def _make_new_task(
             call.caller,
             call.extensions,
             headers=pick(route.agent, call.headers),
-            by_operator=bool(call.answers and call.answers.by_operator),
+            by_operator=_by_operator(call),
             request_id=call.request_id,
             tree=call.tree,
         ),

@@ -11,7 +11,7 @@ import functools
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from a2a_tasks.caller import Caller
@@ -26,7 +26,7 @@ from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.records import Spender
 from a2a_tasks.streaming.stream import EventStream
 
-__all__ = ["check_budgets", "limit_waiting", "queue_limit", "stream_limit", "tenant_limit", "weigh"]
+__all__ = ["check_budgets", "limit_waiting", "queue_limit", "stream_limit", "tenant_limit"]
 
 #: Seconds until a refused client may retry: for the database, and for a queue of runs.
 DATABASE_RETRY_SECONDS, QUEUE_RETRY_SECONDS = "1", "5"
@@ -39,22 +39,10 @@ MAX_NAMES = 10_000
 
 #: Bytes that the waiting messages may take in memory, and those that a message may take whatever others do.
 WAITING_BYTES, UNCOUNTED = 256 * 1024 * 1024, 128 * 1024
-#: Copies of a waiting message in memory: decoded, and as it is stored.
-COPIES = 2
+#: Copies of a waiting message in memory: decoded, and as it is stored. A byte of data may take 4 bytes in each.
+COPIES, LARGEST = 2, 8
 
 _waiting = _bytes = 0
-
-
-def weigh(parts: Iterable[Part]) -> int:
-    """Return the bytes in memory of the text in which these parts are stored: one emoji makes all four times as large."""
-    texts: list[str] = []
-    for part in parts:
-        for text in (part.text, part.raw, part.url):
-            if isinstance(text, str):
-                texts.append(text)
-        if part.data is not UNSET:
-            texts.append(write(part.data).decode())
-    return sys.getsizeof("".join(texts))
 
 
 @contextlib.contextmanager
@@ -64,7 +52,11 @@ def limit_waiting(*parts: Part) -> Iterator[None]:
     Raises Overloaded if too many wait, or too large ones. A message that is alone may have any size.
     """
     global _waiting, _bytes
-    size = COPIES * weigh(parts)
+    size = 0
+    for part in parts:
+        size += COPIES * sum(map(sys.getsizeof, (part.text, part.raw, part.url)))
+        if part.data is not UNSET:
+            size += LARGEST * len(write(part.data))
     too_large = _bytes and size > UNCOUNTED and _bytes + size > WAITING_BYTES
     if too_large or _waiting >= int(conf.MAX_WAITING):
         raise Overloaded("Too many requests are waiting", retry_after=DATABASE_RETRY_SECONDS)
