@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from a2a_doors.visit import Visit
 from a2a_tasks import process_lifetime
@@ -21,13 +21,16 @@ from a2a_tasks.protocol.requests import CancelTaskRequest
 from a2a_tasks.streaming.event_buffer import hub
 from a2a_tasks.streaming.stream import EventStream
 
-__all__ = ["cancel_later", "cancel_unless_followed", "serve_until_gone"]
+__all__ = ["cancel_later", "cancel_now", "serve_until_gone"]
 
 logger = logging.getLogger(__name__)
 #: Most looks after a task whose followers Redis did not tell, or whose database was away.
 MAX_LOOKS = 10
+#: Most seconds for which the answer to a client that cancels its call waits for the cancel.
+NOW_SECONDS = 2.0
 #: The tasks of clients that have left: the event loop keeps no tasks alive.
-_waiting: set[asyncio.Task[None]] = set()
+_waiting: set[asyncio.Task[Any]] = set()
+T = TypeVar("T")
 
 
 async def serve_until_gone(
@@ -83,11 +86,29 @@ def cancel_later(visit: Visit, task_id: str, task: int) -> None:
 
     Nothing happens if the agent goes on (`Agent.on_hangup`), or if this process drains. `task` is the key of the task.
     """
-    if visit.agent.on_hangup == "go on" or process_lifetime.is_draining():
-        return
-    work = asyncio.create_task(_cancel(visit, task_id, task))
-    _waiting.add(work)
-    work.add_done_callback(_waiting.discard)
+    if visit.agent.on_hangup != "go on" and not process_lifetime.is_draining():
+        _begin(_cancel(visit, task_id, task))
+
+
+async def cancel_now(visit: Visit, task_id: str, task: int) -> None:
+    """Cancel the task of a client that says so; if somebody else follows it, look again after HANG_UP_SECONDS.
+
+    It goes on by itself if the caller is cancelled, or if Redis or the database does not answer within NOW_SECONDS.
+    """
+
+    async def insist() -> None:
+        followed = await hub().is_followed(task)
+        if followed is not False or not await _cancel_once(visit, task_id):
+            await _cancel(visit, task_id, task)
+
+    await asyncio.wait({_begin(insist())}, timeout=NOW_SECONDS)
+
+
+def _begin(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    begun = asyncio.create_task(work)
+    _waiting.add(begun)
+    begun.add_done_callback(_waiting.discard)
+    return begun
 
 
 async def _cancel(visit: Visit, task_id: str, task: int) -> None:
@@ -97,17 +118,19 @@ async def _cancel(visit: Visit, task_id: str, task: int) -> None:
         for _ in range(MAX_LOOKS):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(drained.wait(), float(conf.HANG_UP_SECONDS))
-            if process_lifetime.is_draining() or await cancel_unless_followed(visit, task_id, task):
+            if process_lifetime.is_draining() or await _try(visit, task_id, task):
                 return
     finally:
         forget()
 
 
-async def cancel_unless_followed(visit: Visit, task_id: str, task: int) -> bool:
+async def _try(visit: Visit, task_id: str, task: int) -> bool:
     """Cancel the task unless somebody follows it; return False if Redis or the database did not answer."""
     followed = await hub().is_followed(task)
-    if followed is not False:
-        return bool(followed)
+    return bool(followed) if followed is not False else await _cancel_once(visit, task_id)
+
+
+async def _cancel_once(visit: Visit, task_id: str) -> bool:
     try:
         await visit.run("CancelTask", CancelTaskRequest(id=task_id, history_length=0))
     except Overloaded:

@@ -14,7 +14,7 @@ import msgspec
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams
 
-from a2a_doors.hang_ups import cancel_later, cancel_unless_followed
+from a2a_doors.hang_ups import cancel_later, cancel_now
 from a2a_doors.mcp.answers import make_error, make_handle, make_result
 from a2a_doors.mcp.clients import Abilities
 from a2a_doors.mcp.questions import ask, key_of, read_reply, read_state, seal_state
@@ -204,7 +204,7 @@ class _ToolCall:
                 if gone and feed is not None and not self._is_impatient():
                     cancel_later(self.visit, self._task, feed.task)
             if self._hearing.cancel_called and feed is not None:
-                await cancel_unless_followed(self.visit, self._task, feed.task)
+                await cancel_now(self.visit, self._task, feed.task)
             return self._show(await insist(self._get, self._task))
 
     async def _hear(self, stream: EventStream, count: Callable[[Iterable[LogEvent]], None]) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import TypeAlias
 
 from a2a_grpc.binding.call import GrpcCall, Handler
 from a2a_grpc.binding.exchange import Exchange
 from a2a_grpc.binding.rpcs import RPCS, Rpc
-from a2a_tasks.bindings.byte_quota import ByteQuota
-from a2a_tasks.conf import conf, of_settings
+from a2a_tasks.conf import conf
 from a2a_tasks.operations.handler import OperationTable
 from a2a_tasks.protocol.errors import RateLimited
 
@@ -22,6 +20,8 @@ SERVICES = tuple(RPCS)
 #: Seconds after which a client may try again.
 LATER = 1.0
 TOO_MANY = "Too many calls are open"
+#: Address and port of a connection.
+Peer: TypeAlias = tuple[str, int] | None
 
 
 class OpenCalls:
@@ -29,26 +29,40 @@ class OpenCalls:
 
     def __init__(self) -> None:
         self._open = 0
-        #: Calls that wait for their messages, by the peers of their connections.
-        self._waiting: Counter[tuple[str, int] | None] = Counter()
+        #: Timeouts of the calls that wait for their messages, the oldest first, by the peers of their connections.
+        self._waiting: dict[Peer, list[asyncio.Timeout]] = {}
 
-    @contextmanager
-    def count_waiting(self, call: GrpcCall) -> Iterator[None]:
+    @asynccontextmanager
+    async def count_waiting(self, peer: Peer) -> AsyncIterator[None]:
         """Count a call that waits for its message until the block ends. Raises RateLimited.
 
-        Anyone may begin one, without credentials, so a connection gets no more of them than are then left for others.
+        Anyone may begin one, without credentials. So the call beyond A2A_GRPC_CALLS takes the place of the oldest one of
+        the connection that has the most.
         """
-        quota, peer = call_quota(), call.peer
-        if not quota.take(1, self._waiting[peer]):
-            raise RateLimited.until(LATER, TOO_MANY)
-        self._waiting[peer] += 1
+        limit = int(conf.GRPC_CALLS)
+        if limit and sum(map(len, self._waiting.values())) >= limit:
+            self._end(max(self._waiting, key=lambda one: len(self._waiting[one])))
         try:
-            yield
-        finally:
-            quota.give_back(1)
-            self._waiting[peer] -= 1
-            if not self._waiting[peer]:
-                del self._waiting[peer]
+            async with asyncio.timeout(None) as timeout:
+                self._waiting.setdefault(peer, []).append(timeout)
+                try:
+                    yield
+                finally:
+                    self._forget(peer, timeout)
+        except TimeoutError as fault:
+            raise RateLimited.until(LATER, TOO_MANY) from fault
+
+    def _end(self, peer: Peer) -> None:
+        oldest = self._waiting[peer][0]
+        self._forget(peer, oldest)
+        oldest.reschedule(0)
+
+    def _forget(self, peer: Peer, timeout: asyncio.Timeout) -> None:
+        mine = self._waiting.get(peer, [])
+        if timeout in mine:
+            mine.remove(timeout)
+        if not mine:
+            self._waiting.pop(peer, None)
 
     @contextmanager
     def count_open(self) -> Iterator[None]:
@@ -61,13 +75,6 @@ class OpenCalls:
             yield
         finally:
             self._open -= 1
-
-
-@of_settings
-@functools.cache
-def call_quota() -> ByteQuota:
-    """Return the quota of this process for calls that wait for their messages; one is alone at a limit of 1."""
-    return ByteQuota(int(conf.GRPC_CALLS) + 1 if conf.GRPC_CALLS else sys.maxsize)
 
 
 def handlers(table: OperationTable) -> Mapping[bytes, Handler]:
@@ -84,7 +91,7 @@ def _handler(table: OperationTable, rpc: Rpc, calls: OpenCalls) -> Handler:
     async def answer(call: GrpcCall) -> None:
         exchange = Exchange(table, rpc, call)
         try:
-            with calls.count_waiting(call):
+            async with calls.count_waiting(call.peer):
                 exchange.body = await call.read() or b""
             with calls.count_open():
                 await exchange.answer()

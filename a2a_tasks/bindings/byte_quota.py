@@ -1,4 +1,4 @@
-"""Bytes, or other things, that several holders may have together."""
+"""Bytes that several holders may have together."""
 
 from __future__ import annotations
 

@@ -39,6 +39,8 @@ class CancelledTasks:
         self._room = asyncio.Semaphore(AT_ONCE)
         #: The calls, with the bytes of their runs.
         self._calls: dict[asyncio.Task[None], int] = {}
+        #: True if the last notices could not be read. Then one of them is taken, whichever: others do not wait behind it.
+        self._careful = False
 
     async def look(self, notebook: RunLogWriter) -> None:
         """Take the notices for agents of this process, and begin the calls; `notebook` has the logs of runs. Raises Overloaded."""
@@ -48,7 +50,10 @@ class CancelledTasks:
         for own in registry.list_own():
             hears = own._hears_of_cancels  # noqa: SLF001 - private to agents
             (hearing if hears else deaf).append(own.slug)
-        for run in await run_to_completion(cancel_notices.take, hearing, deaf):
+        careful, self._careful = self._careful, True
+        runs = await run_to_completion(cancel_notices.take, hearing, deaf, any_one=careful)
+        self._careful = False
+        for run in runs:
             agent = registry.find_own(run.scope.agent)
             if agent is not None and run.input:
                 call = asyncio.create_task(self._tell(agent, run, notebook.open(run)))

@@ -390,13 +390,22 @@ class Runner:
                 look = call_trees.look
                 self._swept = await run_in_thread(behind.release_missed, self._swept)
                 await run_in_thread(runs.name_agents, self.queues)
-                await self._cancelled.look(self._notebook)
                 await self._rescue()
             except Overloaded as fault:
                 self._be_patient(fault)
             except Exception:
                 logger.exception("the search for lost runs failed")
+            await self._tell_cancelled()
             await asyncio.sleep(float(conf.POLL_SECONDS))
+
+    async def _tell_cancelled(self) -> None:
+        """Begin the calls of `cancelled()`; a message that cannot be read delays no rescue."""
+        try:
+            await self._cancelled.look(self._notebook)
+        except Overloaded as fault:
+            _blind.warning(fault.__cause__ or fault)
+        except Exception:
+            logger.exception("the notices of cancelled tasks could not be taken")
 
     async def _rescue(self) -> None:
         before, self._looked_at = self._looked_at, time.time()

@@ -39,8 +39,8 @@ MAX_NAMES = 10_000
 
 #: Bytes that the waiting messages may take in memory, and those that a message may take whatever others do.
 WAITING_BYTES, UNCOUNTED = 256 * 1024 * 1024, 128 * 1024
-#: Copies of a waiting message in memory: decoded, and as it is stored. A byte of data may take 4 bytes in each.
-COPIES, LARGEST = 2, 8
+#: Copies of a waiting message in memory: decoded, and as it is stored. A byte of data may take 16 bytes in each.
+COPIES, LARGEST = 2, 32
 
 _waiting = _bytes = 0
 

@@ -275,11 +275,8 @@ def charge_many(works: Sequence[tuple[Spender, Amounts]]) -> list[Exception | No
     now = clock.now()
     tasks = {spender.task for spender, _ in works if spender.task is not None}
     alive = {None, *Task.objects.filter(pk__in=tasks).values_list("pk", flat=True)}
-    add_charges(
-        charge
-        for spender, amounts in works
-        for charge in list_charges(spender.named_if(spender.task in alive), amounts, now)
-    )
+    known = [(who if who.task in alive else who.forget_caller(), spent) for who, spent in works]
+    add_charges(charge for work in known for charge in list_charges(*work, now))
     return [None for _ in works]
 
 

@@ -42,8 +42,12 @@ def note(task: Task) -> None:
     CancelNotice.objects.create(run=found[0], agent=task.agent)
 
 
-def take(agents: Collection[str], deaf: Collection[str] = ()) -> list[ClaimedRun]:
+def take(
+    agents: Collection[str], deaf: Collection[str] = (), *, any_one: bool = False
+) -> list[ClaimedRun]:
     """Take notices for these agents, of CLAIM_BYTES together, but at least one; those for `deaf` agents are removed unread.
+
+    `any_one`: take a single one, whichever; otherwise the oldest ones.
 
     No other process gets them, so each is acted upon at most once. A notice that cannot be read stays.
     """
@@ -53,7 +57,7 @@ def take(agents: Collection[str], deaf: Collection[str] = ()) -> list[ClaimedRun
     with transaction.atomic():
         if connection.features.has_select_for_update_skip_locked:
             notices = notices.select_for_update(skip_locked=True)
-        rows = list(notices.order_by("pk")[:PORTION])
+        rows = list(notices.order_by("?")[:1] if any_one else notices.order_by("pk")[:PORTION])
         sizes = _sizes([row.run for row in rows if row.agent in agents])
         sums = list(itertools.accumulate(sizes.get(row.run, 0) for row in rows))
         count = max(1, bisect.bisect(sums, CLAIM_BYTES))

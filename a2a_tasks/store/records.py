@@ -306,9 +306,9 @@ class Spender(NamedTuple):
     run: int = 0
     token: str = ""
 
-    def named_if(self, is_known: bool) -> Spender:
-        """Return the spender, without the name of its caller unless the task is known."""
-        return self if is_known else self._replace(caller=None)
+    def forget_caller(self) -> Spender:
+        """Return the spender without the name of its caller."""
+        return self._replace(caller=None)
 
 
 class UsageEntry(NamedTuple):

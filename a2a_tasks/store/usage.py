@@ -30,7 +30,7 @@ from a2a_tasks.store.budgets import (
 )
 from a2a_tasks.store.db import run_to_completion
 from a2a_tasks.store.prices import find_cost
-from a2a_tasks.store.records import UsageEntry
+from a2a_tasks.store.records import Spender, UsageEntry
 from a2a_tasks.store.scoping import visible_to
 
 __all__ = ["purge_usage", "read_usage", "sum_by_task", "write_batched", "write_many"]
@@ -80,10 +80,12 @@ def _insert(entries: Sequence[UsageEntry]) -> None:
         add_charges(
             charge
             for entry, row in zip(entries, rows, strict=True)
-            for charge in list_charges(
-                entry.spender.named_if(entry.run.task in keys), _find_amounts(row), now
-            )
+            for charge in list_charges(_find_spender(entry, keys), _find_amounts(row), now)
         )
+
+
+def _find_spender(entry: UsageEntry, known: Collection[int]) -> Spender:
+    return entry.spender if entry.run.task in known else entry.spender.forget_caller()
 
 
 def _find_amounts(row: Usage) -> Amounts:

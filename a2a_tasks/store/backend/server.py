@@ -1,7 +1,7 @@
 """The clock, locks by numbers, snapshots, rights and limits of statements, which a server has and SQLite has not.
 
-SQLite has the clock of its host and one writer. Except for migrations, code outside of `store/backend` knows no more about
-the kind of database than `is_server`.
+SQLite has the clock of its host and one writer. Except for migrations, code outside of `store/backend` knows little more
+about the kind of database than `is_server`.
 """
 
 from __future__ import annotations
