@@ -395,10 +395,10 @@ class Runner:
                 self._be_patient(fault)
             except Exception:
                 logger.exception("the search for lost runs failed")
-            await self._tell_cancelled()
+            await self._hear_of_cancels()
             await asyncio.sleep(float(conf.POLL_SECONDS))
 
-    async def _tell_cancelled(self) -> None:
+    async def _hear_of_cancels(self) -> None:
         """Begin the calls of `cancelled()`; a message that cannot be read delays no rescue."""
         try:
             await self._cancelled.look(self._notebook)

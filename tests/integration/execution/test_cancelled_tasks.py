@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from a2a_tasks.execution.cancelled_tasks import CancelledTasks
 from a2a_tasks.execution.processes import Processes
 from a2a_tasks.execution.run_log import RunLogWriter
 from a2a_tasks.models import CancelNotice, RunLine
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import cancel_notices
 from a2a_tasks.store.db import run_in_thread
 from tests.integration.execution.process_agents.agents import Cleaning
@@ -119,6 +121,27 @@ async def test_the_messages_of_calls_that_wait_are_bounded_and_further_notices_w
         await calls.close()
         await notebook.close()
     assert begun == ["one", "two", "three"]
+
+
+async def test_after_notices_that_cannot_be_read_one_is_taken_whichever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = list[bool]()
+
+    def take(agents: Any, deaf: Any, *, any_one: bool) -> list[Any]:
+        asked.append(any_one)
+        if len(asked) < 3:
+            raise Overloaded
+        return []
+
+    monkeypatch.setattr(cancel_notices, "take", take)
+    calls, notebook = CancelledTasks(Processes()), RunLogWriter()
+    for _ in range(4):
+        with contextlib.suppress(Overloaded):
+            await calls.look(notebook)
+    await calls.close()
+    await notebook.close()
+    assert asked == [False, True, True, False]
 
 
 @pytest.mark.backend("sqlite")  # what happens in processes is the same on both databases

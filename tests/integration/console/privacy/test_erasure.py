@@ -171,7 +171,10 @@ class TestErase:
         usage.write_many([[UsageEntry(run, spender, report)]])
         budgets.charge_many([(spender, budgets.Amounts(seconds=3))])
         uses = BudgetUse.objects.order_by("budget").values_list("budget__name", "subject", "used")
-        assert list(uses) == [("all tokens", "", 7), ("all seconds", "", 3)]
+        assert list(uses) == [
+            ("all tokens", "", Decimal(7)),
+            ("all seconds", "", Decimal(3)),
+        ]
 
     def test_what_was_decided_about_its_budget_forgets_it(self) -> None:
         world()

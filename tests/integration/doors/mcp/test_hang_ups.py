@@ -17,7 +17,7 @@ from a2a_tasks.agents import Turn
 from a2a_tasks.models import Task
 from a2a_tasks.operations import conversation
 from a2a_tasks.store.db import run_in_thread
-from a2a_tasks.streaming.event_buffer import hub
+from a2a_tasks.streaming.event_buffer import Hub, hub
 from tests.integration.doors.mcp.raw import NEW, OLD, head_of, message
 from tests.journeys.waiting import eventually
 from tests.support.agents_under_test import playing, until_stopped
@@ -183,6 +183,23 @@ async def test_a_notification_cancels_no_task_that_an_equal_call_follows() -> No
             assert await cancel(OLD, 7) == 202
             assert b"The task was cancelled." in (await first.response()).body
     assert await states() == ["canceled"]
+
+
+async def test_a_notification_is_heeded_though_redis_does_not_answer_and_the_client_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers: list[bool | None] = [False, None]
+
+    async def is_followed(self: Any, task: int) -> bool | None:
+        return answers.pop()
+
+    monkeypatch.setattr(Hub, "is_followed", is_followed)
+    with playing(until_stopped(asyncio.Event()), slug="busy", on_hangup="go on"):
+        async with begin(OLD, "busy", 7):
+            await reach("working")
+            assert await cancel(OLD, 7) == 202
+        await reach("canceled")
+    assert not answers
 
 
 async def test_a_notification_that_can_be_of_two_calls_cancels_none() -> None:
