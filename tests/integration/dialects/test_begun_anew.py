@@ -15,6 +15,7 @@ from tests.support.thorough import examples
 pytestmark = pytest.mark.django_db
 ROUNDS = examples(10, quick=4)
 CLIENTS = 8
+NOT_CANCELABLE = -32000  # of seed-0
 TASK_ENDED = -32004
 
 
@@ -51,20 +52,21 @@ async def again(client: Client, name: str) -> Response:
 
 
 async def test_every_request_meanwhile_finds_it(client: Client) -> None:
-    """R-300. It may be too late for a message of 1.0, but never for a task that is there."""
+    """R-300. It may be too late for a message of 1.0 and for a cancel, but the task is there for each."""
     more = {"messageId": "m", "taskId": "", "role": "ROLE_USER", "parts": [{"text": "and?"}]}
     hook = {"id": "c", "url": "https://hooks.example.com/a2a"}
     for number in range(ROUNDS):
         name = f"task-{number}"
         assert "result" in (await again(client, name)).json
-        late, *others = await asyncio.gather(
+        late, canceled, *others = await asyncio.gather(
             ask(client, "1.0", "SendMessage", {"message": {**more, "taskId": name}}),
-            again(client, name),
             ask(client, "seed-0", "tasks/cancel", {"id": name}),
+            again(client, name),
             ask(client, "1.0", "GetTask", {"id": name}),
             ask(client, "1.0", "CreateTaskPushNotificationConfig", {**hook, "taskId": name}),
         )
         assert "result" in late.json or late.json["error"]["code"] == TASK_ENDED
+        assert "result" in canceled.json or canceled.json["error"]["code"] == NOT_CANCELABLE
         for other in others:
             assert (other.status, "result" in other.json) == (200, True), other
 
