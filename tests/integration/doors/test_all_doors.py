@@ -453,13 +453,15 @@ class TestLimits:
         world.settings.A2A_RUN_SLOTS = world.settings.A2A_MAX_QUEUED = 1
         other = World(world.client, WAYS[0], world.settings, world.spans, await key())
         async with contextlib.AsyncExitStack() as held:
+            hands = []
             for number in range(2):
                 exchange = await held.enter_async_context(other.exchange(other.headers, "puppet"))
                 exchange.upload(json.dumps(other.way.body("puppet", f"{number}")).encode())
                 await until(functools.partial(other.has, number + 1))
+                hands += [] if hands else [await puppet.hand()]  # the slot is taken from here on
             said = await world.refused("Overloaded", world.send)
-            for _ in range(2):
-                (await puppet.hand()).end()
+            hands[0].end()
+            (await puppet.hand()).end()
         world.assert_busy(said, 503, "Too many runs are waiting for this agent")
 
     async def test_of_the_line_to_the_database(self, world: World) -> None:
