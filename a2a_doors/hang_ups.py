@@ -138,5 +138,5 @@ async def _cancel_once(visit: Visit, task_id: str) -> bool:
     except A2AError as fault:  # it has ended
         logger.debug("task %s goes on without its client: %s", task_id, fault.message)
     else:
-        logger.info("task %s was cancelled: its client closed the connection", task_id)
+        logger.info("task %s was cancelled: its client waits no longer", task_id)
     return True

@@ -29,7 +29,8 @@ class OpenCalls:
 
     def __init__(self) -> None:
         self._open = 0
-        #: Timeouts of the calls that wait for their messages, the oldest first, by the peers of their connections.
+        #: The number of calls that wait for their messages, and their timeouts by connection, the oldest first.
+        self._silent = 0
         self._waiting: dict[Peer, list[asyncio.Timeout]] = {}
 
     @asynccontextmanager
@@ -40,11 +41,12 @@ class OpenCalls:
         the connection that has the most.
         """
         limit = int(conf.GRPC_CALLS)
-        if limit and sum(map(len, self._waiting.values())) >= limit:
+        if limit and self._silent >= limit:
             self._end(max(self._waiting, key=lambda one: len(self._waiting[one])))
         try:
             async with asyncio.timeout(None) as timeout:
                 self._waiting.setdefault(peer, []).append(timeout)
+                self._silent += 1
                 try:
                     yield
                 finally:
@@ -59,8 +61,9 @@ class OpenCalls:
 
     def _forget(self, peer: Peer, timeout: asyncio.Timeout) -> None:
         mine = self._waiting.get(peer, [])
-        if timeout in mine:
+        if timeout in mine:  # it was not ended for another one
             mine.remove(timeout)
+            self._silent -= 1
         if not mine:
             self._waiting.pop(peer, None)
 

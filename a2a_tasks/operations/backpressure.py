@@ -39,7 +39,8 @@ MAX_NAMES = 10_000
 
 #: Bytes that the waiting messages may take in memory, and those that a message may take whatever others do.
 WAITING_BYTES, UNCOUNTED = 256 * 1024 * 1024, 128 * 1024
-#: Copies of a waiting message in memory: decoded, and as it is stored. A byte of data may take 16 bytes in each.
+#: Copies of a waiting text: decoded, and as it is stored. A byte of data, such as of `{"a":{}}`, takes up to 28 bytes when
+#: it is decoded, and up to 4 as it is stored.
 COPIES, LARGEST = 2, 32
 
 _waiting = _bytes = 0

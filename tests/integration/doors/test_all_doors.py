@@ -453,14 +453,17 @@ class TestLimits:
         world.settings.A2A_RUN_SLOTS = world.settings.A2A_MAX_QUEUED = 1
         other = World(world.client, WAYS[0], world.settings, world.spans, await key())
         async with contextlib.AsyncExitStack() as held:
-            hands = []
-            for number in range(2):
+
+            async def send(number: int) -> None:
                 exchange = await held.enter_async_context(other.exchange(other.headers, "puppet"))
                 exchange.upload(json.dumps(other.way.body("puppet", f"{number}")).encode())
-                await until(functools.partial(other.has, number + 1))
-                hands += [] if hands else [await puppet.hand()]  # the slot is taken from here on
+                await until(functools.partial(other.has, number))
+
+            await send(1)
+            first = await puppet.hand()  # the slot is taken from here on
+            await send(2)
             said = await world.refused("Overloaded", world.send)
-            hands[0].end()
+            first.end()
             (await puppet.hand()).end()
         world.assert_busy(said, 503, "Too many runs are waiting for this agent")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,6 +100,9 @@ async def test_the_messages_of_calls_that_wait_are_bounded_and_further_notices_w
         begun.append(turn.text)
         await go.wait()
 
+    def has_begun(count: int) -> bool:
+        return len(begun) == count
+
     monkeypatch.setattr(cancelled_tasks, "MOST_BYTES", 1)
     monkeypatch.setattr(cancel_notices, "CLAIM_BYTES", 1)
     with playing(ask, cancelled=cancelled) as agent:
@@ -117,7 +121,7 @@ async def test_the_messages_of_calls_that_wait_are_bounded_and_further_notices_w
         for count in (2, 3):
             await until(lambda: not calls._calls)
             await calls.look(notebook)
-            await until(lambda: len(begun) == count)  # noqa: B023
+            await until(functools.partial(has_begun, count))
         await calls.close()
         await notebook.close()
     assert begun == ["one", "two", "three"]
