@@ -15,7 +15,9 @@ from a2a_tasks.execution.runner import Runner
 from a2a_tasks.execution.sealer import Sealer
 from a2a_tasks.store.records import ClaimedRun, PreclaimedLease
 
-__all__ = ["by_workers", "ensure_started", "load", "preclaim", "start_run", "take_back"]
+__all__ = [
+    *("by_workers", "ensure_started", "give_back", "load", "preclaim", "start_run", "take_back")
+]
 
 _runners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Runner] = weakref.WeakKeyDictionary()
 
@@ -55,9 +57,16 @@ def load() -> WorkerLoad:
     return loads[0] if loads else WorkerLoad()
 
 
-def preclaim(queue: str, quota_key: str = "", agent: Agent | None = None) -> PreclaimedLease | None:
-    """Return a lease for a run that is about to be accepted here; None = another process may claim it."""
-    return None if by_workers() else _runner().preclaim(queue, quota_key, agent)
+def preclaim(
+    queue: str, quota_key: str = "", agent: Agent | None = None, size: int = 0
+) -> PreclaimedLease | None:
+    """Return a lease, with a slot, for a run that is about to be accepted here; None = another process may claim it."""
+    return None if by_workers() else _runner().preclaim(queue, quota_key, agent, size)
+
+
+def give_back(lease: PreclaimedLease) -> None:
+    """Give back the slot of a lease with which no run was accepted."""
+    _runner().give_back(lease)
 
 
 def start_run(run: ClaimedRun) -> None:

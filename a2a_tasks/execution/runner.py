@@ -125,6 +125,8 @@ class Runner:
         )
         self._loop = asyncio.get_running_loop()
         self._active: dict[int, ActiveRun] = {}
+        #: The slots of runs that are being accepted, by the tokens of their leases: key, kind and size.
+        self._reserved: dict[str, tuple[str, AgentKind, int]] = {}
         self._due = asyncio.Event()
         #: Time of the next claim of suspects, however many hints come; and end of the pause of rescues.
         self._suspects_at = self._patient_until = 0.0
@@ -188,15 +190,26 @@ class Runner:
     # --- taking runs ------------------------------------------------------------------------
 
     def preclaim(
-        self, queue: str, quota_key: str = "", agent: Agent | None = None
+        self, queue: str, quota_key: str = "", agent: Agent | None = None, size: int = 0
     ) -> PreclaimedLease | None:
-        """Return a lease for a run that is about to be accepted, if this process has a free slot for it."""
+        """Return a lease for a run that is about to be accepted, if this process has a free slot for it.
+
+        Slot and bytes are reserved until `start_run` or `give_back`: others may be accepted meanwhile.
+        """
         kind = AgentKind.of(agent)
         if self._draining or kind in self._behind or queue not in self.queues:
             return None
         if self._slots.find_room(kind) <= 0 or quota_key in self._slots.full():
             return None
-        return PreclaimedLease(new_token(), self.worker, float(conf.LEASE_SECONDS))
+        lease = PreclaimedLease(new_token(), self.worker, float(conf.LEASE_SECONDS))
+        place = self._reserved[lease.token] = (quota_key, kind, size)
+        self._slots.take(*place)
+        return lease
+
+    def give_back(self, lease: PreclaimedLease) -> None:
+        """Give back the slot of a lease with which no run was accepted."""
+        if self._slots.free(*self._reserved.pop(lease.token)):
+            self._due.set()
 
     def take_back(self, mark: str) -> None:
         """Queue the runs again that were perhaps claimed under this mark, once the database answers."""
@@ -205,8 +218,11 @@ class Runner:
 
     def start_run(self, run: ClaimedRun) -> None:
         """Start a run whose lease this process has; give it back if the lease may have ended before the answer came."""
+        reserved = self._reserved.pop(run.token, None)
         if time.monotonic() - run.requested_at >= float(conf.LEASE_SECONDS):
             self._leases.give_back(run.token)
+            if reserved and self._slots.free(*reserved):
+                self._due.set()
             return
         # An earlier attempt of the run in this same process has lost its lease.
         if lost := self._active.get(run.key):
@@ -217,7 +233,12 @@ class Runner:
             lost.lender.end()
             self._slots.free(*lost.place)
         active = self._active[run.key] = ActiveRun(run, self._forget)
-        self._slots.take(*active.place)
+        if reserved and not run.memory:  # nearly all that are accepted here
+            active.place = reserved
+        else:
+            self._slots.take(*active.place)
+            if reserved:
+                self._slots.free(*reserved)
         active.lender = SlotLender(
             self._slots,
             *active.place,

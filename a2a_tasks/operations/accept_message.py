@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from a2a_tasks.agents import switches
@@ -14,7 +15,13 @@ from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.turns import run_request
 from a2a_tasks.operations.agent_versions import MessageRoute, find_route
-from a2a_tasks.operations.backpressure import check_budgets, queue_limit, tenant_limit
+from a2a_tasks.operations.backpressure import (
+    check_budgets,
+    count_unheard,
+    queue_limit,
+    tenant_limit,
+    weigh,
+)
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.protocol.errors import (
@@ -57,7 +64,7 @@ def check(request: SendMessageRequest, call: CallContext) -> None:
     """
     if request.push_config is not None:
         require_capability(call.agent, "push_notifications")
-    check_limits(request, by_host=_by_operator(call) or call.tree is not None)
+    check_limits(request, by_host=bool((call.answers and call.answers.by_operator) or call.tree))
     # A message to a task of an agent that calls others may answer a form of theirs.
     takes_data = bool(call.agent.calls and (request.message.task_id or request.named))
     for index, part in enumerate(request.message.parts):
@@ -144,6 +151,7 @@ async def accept(
             continue
         except asyncio.CancelledError:
             accepting.add_done_callback(_start_unheard)
+            accepting.add_done_callback(count_unheard(*request.message.parts))
             raise
     raise Overloaded
 
@@ -163,60 +171,68 @@ async def _accept(
     new_context: str,
 ) -> Accepted:
     """Accept it once. Raises VersionMoved if its conversation goes to another version at this moment."""
-    scope, context_id = call.scope(request.tenant), request.message.context_id
+    scope = call.scope(request.tenant)
     task_id = request.named or request.message.task_id or ""
     route = await find_route(call.agent, scope, task_id=task_id, context_id=new_context)
     lease = _claim_slot(request, call, route)
-    if lease is None:
-        await queue_limit.admit(route.queue)
-
+    accepted = None
     try:
+        if lease is None:
+            await queue_limit.admit(route.queue)
         async with store_large_files(request, scope) as (request, files):
-
-            def make(task_id: str, context_id: str) -> NewTask:
-                return _make_new_task(
-                    request,
-                    call,
-                    task_id,
-                    context_id,
-                    route=route,
-                    lease=lease,
-                    key=key,
-                    companions=(*files, *companions, *route.companions),
-                )
-
-            if request.named:
-                # The client names its tasks: continue the one of that name, or begin it. Between the two attempts, another
-                # request may begin it, or retention remove it.
-                for _ in range(MAX_ATTEMPTS):
-                    with contextlib.suppress(TaskNotFound):
-                        return await run_to_completion(reply, make(request.named, context_id or ""))
-                    with contextlib.suppress(TaskExists):
-                        _check_takes_tasks(call)
-                        return await accept_batched(make(request.named, new_context))
-                raise Overloaded
-
-            if task_id:
-                if "\x00" in task_id:
-                    raise TaskNotFound(taskId=task_id)
-                return await run_to_completion(reply, make(task_id, context_id or ""))
-
-            _check_takes_tasks(call)
-            return await accept_batched(make(str(uuid.uuid4()), new_context))
+            make = functools.partial(
+                _make_new_task,
+                request,
+                call,
+                route=route,
+                lease=lease,
+                key=key,
+                companions=(*files, *companions, *route.companions),
+            )
+            accepted = await _write(request, call, make, task_id, new_context)
+            return accepted
     except Overloaded as away:
         if lease and not away.undone:  # it may have been accepted, and nobody else starts its run
             dispatch.take_back(lease.token)
         raise
+    finally:
+        if lease is not None and (accepted is None or accepted.claimed_run is None):
+            dispatch.give_back(lease)
 
 
-def _by_operator(call: CallContext) -> bool:
-    return call.answers is not None and call.answers.by_operator
+async def _write(
+    request: SendMessageRequest,
+    call: CallContext,
+    make: Callable[[str, str], NewTask],
+    task_id: str,
+    new_context: str,
+) -> Accepted:
+    """Write the message that `make` returns for a task and a context."""
+    context_id = request.message.context_id or ""
+    if request.named:
+        # The client names its tasks: continue the one of that name, or begin it. Between the two attempts, another
+        # request may begin it, or retention remove it.
+        for _ in range(MAX_ATTEMPTS):
+            with contextlib.suppress(TaskNotFound):
+                return await run_to_completion(reply, make(request.named, context_id))
+            with contextlib.suppress(TaskExists):
+                _check_takes_tasks(call)
+                return await accept_batched(make(request.named, new_context))
+        raise Overloaded
+
+    if task_id:
+        if "\x00" in task_id:
+            raise TaskNotFound(taskId=task_id)
+        return await run_to_completion(reply, make(task_id, context_id))
+
+    _check_takes_tasks(call)
+    return await accept_batched(make(str(uuid.uuid4()), new_context))
 
 
 def _claim_slot(
     request: SendMessageRequest, call: CallContext, route: MessageRoute
 ) -> PreclaimedLease | None:
-    """Return a lease of this process, if it has a free slot.
+    """Return a lease of this process, if it has a free slot; this is reserved.
 
     None for pages, whose event loop ends with their answer; for an agent with a limit, whose runs are counted when they
     are claimed; and for a message that may have to wait for the earlier ones of its context.
@@ -224,10 +240,14 @@ def _claim_slot(
     if call.answers:
         return None
     # `preclaim` also starts the runner of this process. So it is called even if its lease is not used.
-    lease = dispatch.preclaim(route.queue, call.caller.quota_key, route.agent)
+    size = weigh(request.message.parts)
+    lease = dispatch.preclaim(route.queue, call.caller.quota_key, route.agent, size)
     joins = bool(request.message.context_id or request.message.task_id or request.named)
     waits = route.agent.one_at_a_time == "context" and joins
-    return None if waits or call.agent.slug in switches.limits() else lease
+    if lease is None or not (waits or call.agent.slug in switches.limits()):
+        return lease
+    dispatch.give_back(lease)
+    return None
 
 
 def _name_lock(key: IdempotencyKey | None, call: CallContext) -> str:
@@ -283,7 +303,7 @@ def _make_new_task(
             call.caller,
             call.extensions,
             headers=pick(route.agent, call.headers),
-            by_operator=_by_operator(call),
+            by_operator=bool(call.answers and call.answers.by_operator),
             request_id=call.request_id,
             tree=call.tree,
         ),

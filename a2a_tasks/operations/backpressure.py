@@ -11,7 +11,7 @@ import functools
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from a2a_tasks.caller import Caller
@@ -26,7 +26,15 @@ from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.records import Spender
 from a2a_tasks.streaming.stream import EventStream
 
-__all__ = ["check_budgets", "limit_waiting", "queue_limit", "stream_limit", "tenant_limit"]
+__all__ = [
+    "check_budgets",
+    "count_unheard",
+    "limit_waiting",
+    "queue_limit",
+    "stream_limit",
+    "tenant_limit",
+    "weigh",
+]
 
 #: Seconds until a refused client may retry: for the database, and for a queue of runs.
 DATABASE_RETRY_SECONDS, QUEUE_RETRY_SECONDS = "1", "5"
@@ -46,6 +54,18 @@ COPIES, LARGEST = 2, 32
 _waiting = _bytes = 0
 
 
+def weigh(parts: Iterable[Part]) -> int:
+    """Return the bytes in memory of the text in which these parts are stored: one emoji makes all four times as large."""
+    texts: list[str] = []
+    for part in parts:
+        for text in (part.text, part.raw, part.url):
+            if isinstance(text, str):
+                texts.append(text)
+        if part.data is not UNSET:
+            texts.append(write(part.data).decode())
+    return sys.getsizeof("".join(texts))
+
+
 @contextlib.contextmanager
 def limit_waiting(*parts: Part) -> Iterator[None]:
     """Count one request that waits for the database until the block ends, and the bytes of the parts of its message.
@@ -53,11 +73,7 @@ def limit_waiting(*parts: Part) -> Iterator[None]:
     Raises Overloaded if too many wait, or too large ones. A message that is alone may have any size.
     """
     global _waiting, _bytes
-    size = 0
-    for part in parts:
-        size += COPIES * sum(map(sys.getsizeof, (part.text, part.raw, part.url)))
-        if part.data is not UNSET:
-            size += LARGEST * len(write(part.data))
+    size = _weigh_waiting(parts)
     too_large = _bytes and size > UNCOUNTED and _bytes + size > WAITING_BYTES
     if too_large or _waiting >= int(conf.MAX_WAITING):
         raise Overloaded("Too many requests are waiting", retry_after=DATABASE_RETRY_SECONDS)
@@ -66,6 +82,24 @@ def limit_waiting(*parts: Part) -> Iterator[None]:
         yield
     finally:
         _waiting, _bytes = _waiting - 1, _bytes - size
+
+
+def count_unheard(*parts: Part) -> Callable[[object], None]:
+    """Count the bytes of a message whose caller has left while it was being accepted, until the result is called."""
+    global _bytes  # noqa: PLW0603 - one count per process
+    size = _weigh_waiting(parts)
+    _bytes += size
+
+    def end(_: object) -> None:
+        global _bytes  # noqa: PLW0603
+        _bytes -= size
+
+    return end
+
+
+def _weigh_waiting(parts: Collection[Part]) -> int:
+    size = COPIES * weigh(part for part in parts if part.data is UNSET)
+    return size + LARGEST * weigh(part for part in parts if part.data is not UNSET)
 
 
 class CountLimit:

@@ -305,6 +305,21 @@ class TestRunning:
                 go.set()
                 await until(lambda: len(at_work) == 20)
 
+    async def test_what_is_being_accepted_has_its_slot_and_bytes_already(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(slots, "RUN_BYTES", 2 * LARGE)
+        async with runner(slots=3) as made:
+            await asyncio.wait_for(made.ready.wait(), 20)
+            for size, count in ((0, 3), (LARGE, 2)):
+                keys = ["a", "b", "c", "d"]
+                leases = [made.preclaim("agents", key, size=size) for key in keys]
+                held = [lease for lease in leases if lease]
+                assert len(held) == count
+                for lease in held:
+                    made.give_back(lease)
+            assert (made._slots.room, made._slots._left) == (3, 2 * LARGE)
+
     async def test_a_process_without_bytes_takes_nothing_until_a_run_ends(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -13,11 +13,14 @@ from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent, Turn
 from a2a_tasks.agents.host_extensions import USAGE
 from a2a_tasks.caller import Caller
+from a2a_tasks.execution import dispatch, slots
+from a2a_tasks.models import Run, Task
 from a2a_tasks.operations import backpressure
 from a2a_tasks.operations.backpressure import limit_waiting
 from a2a_tasks.protocol import values
-from a2a_tasks.protocol.errors import Overloaded, RateLimited, TaskNotFound
+from a2a_tasks.protocol.errors import InvalidParams, Overloaded, RateLimited, TaskNotFound
 from a2a_tasks.protocol.requests import ListTasksRequest
+from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.streaming.event_buffer import hub
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting
@@ -63,6 +66,80 @@ async def all_of(work: list[Any]) -> tuple[list[values.Task], list[Overloaded]]:
     return given, refused
 
 
+async def ended(client: Client, task: str) -> bool:
+    return await client.states(task) == "completed"
+
+
+class TestTheSlotsOfThisProcess:
+    @pytest.fixture(autouse=True)
+    async def ready(self, local: None, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The runner does nothing of its own: while it claims, what is accepted gets no slot."""
+        settings.A2A_POLL_SECONDS = 60
+        monkeypatch.setattr(slots, "RUN_BYTES", 1_000_000)
+        await dispatch._runner().ready.wait()
+
+    async def test_large_messages_that_come_together_begin_as_far_as_there_are_bytes(self) -> None:
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            await go.wait()
+            return "done"
+
+        with playing(run) as agent:
+            alice = Client(agent)
+            tasks = await asyncio.gather(*(alice.begin("x" * 300_000) for _ in range(10)))
+            assert dispatch.load().running <= 4, "the last one may exceed the bytes"
+            go.set()
+            for task in tasks:
+                await until(lambda: ended(alice, task.id))  # noqa: B023
+
+    @pytest.mark.parametrize("wrong", ["no task", "refused"])
+    async def test_a_slot_is_free_again_if_nothing_is_accepted(
+        self, agent: Agent, settings: Settings, wrong: str
+    ) -> None:
+        alice, runner = Client(agent), dispatch._runner()
+        if wrong == "refused":
+            settings.A2A_MAX_MESSAGE_BYTES = 10
+        send = asyncio.ensure_future(
+            alice.send("x", **{"task_id": "none"} if wrong == "no task" else {})
+        )
+        (fault,) = await asyncio.gather(send, return_exceptions=True)
+        assert isinstance(fault, TaskNotFound | InvalidParams)
+        assert (runner._reserved, runner._slots.room) == ({}, runner._slots.count)
+
+    async def test_a_message_counts_until_it_is_accepted_though_its_caller_has_left(
+        self, agent: Agent
+    ) -> None:
+        runner = dispatch._runner()
+        send = asyncio.ensure_future(Client(agent).send())
+        while not (runner._reserved or send.done()):  # noqa: ASYNC110 - it lasts for one write
+            await asyncio.sleep(0)
+        send.cancel()
+        await asyncio.gather(send, return_exceptions=True)
+        assert backpressure._bytes or not runner._reserved
+        await until(lambda: not backpressure._bytes)
+        assert not runner._reserved
+
+    async def test_a_slot_is_free_again_if_the_run_waits_behind_another(self) -> None:
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            await go.wait()
+            return "done"
+
+        with playing(run) as agent:
+            alice, runner = Client(agent), dispatch._runner()
+            first = asyncio.ensure_future(alice.send())
+            await until(lambda: runner.runs_in_process)
+            task = await run_in_thread(Task.objects.get)
+            second = asyncio.ensure_future(alice.send(task_id=task.public_id))
+            await until(lambda: run_in_thread(lambda: Run.objects.count() == 2))
+            await until(lambda: not runner._reserved)
+            assert runner._slots.room == runner._slots.count - 1
+            go.set()
+            await asyncio.gather(first, second, return_exceptions=True)
+
+
 class TestTheLineToTheDatabase:
     async def test_who_comes_to_a_full_line_is_told_to_come_again(
         self, agent: Agent, settings: Settings
@@ -90,7 +167,7 @@ class TestTheLineToTheDatabase:
             {"text": "x" * 300_000},
             {"text": "😀" + "x" * 75_000},
             {"raw": "eA==" * 75_000},
-            {"data": {"a": ["x" * 75_000]}},
+            {"data": {"a": ["😀" + "x" * 75_000]}},
         ],
         ids=["ASCII", "emoji", "raw", "data"],
     )
