@@ -369,9 +369,9 @@ class Runner:
                 limit=limit,
                 limits=switches.limits(),
             )
-        except Overloaded as fault:
-            if not fault.undone:
-                self._unanswered.append(mark)
+        except Overloaded:
+            # Also if it is undone: the texts of a large claim are read after its commit.
+            self._unanswered.append(mark)
             raise
         if taken:
             failpoint("worker.claimed")

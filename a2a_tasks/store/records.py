@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 #: The most bytes of messages, requests and memory after which a claim takes no more runs.
-CLAIM_BYTES = 8 * 1024 * 1024
+CLAIM_BYTES = 2 * 1024 * 1024
 #: Seconds in which the same message of a chat may be the repetition of one that was accepted.
 REPEAT_SECONDS = 60.0
 

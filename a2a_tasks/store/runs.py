@@ -84,10 +84,14 @@ def claim(
     limits = limits or {}
     room = min(limit, BATCH)
     taken: list[ClaimedRun] = []
+
+    def has_room() -> bool:
+        return len(taken) < room and sum(one.size for one in taken) < wanted.most
+
     for agent in sorted(limits.keys() & set(wanted.agents)):
-        if len(taken) < room:
+        if has_room():
             taken += _claim_limited(wanted, agent, limits[agent], room - len(taken))
-    if len(taken) < room and sum(one.size for one in taken) < wanted.most:
+    if has_room():
         others = [agent for agent in wanted.agents if agent not in limits]
         known = {*wanted.agents, *wanted.known, *limits, ""}
         wanted = dataclasses.replace(wanted, agents=others, known=known)

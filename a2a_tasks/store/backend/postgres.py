@@ -26,6 +26,7 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit, workers
 from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.conversation_statements import change_conversations
+from a2a_tasks.store.backend.sessions import SPEED
 from a2a_tasks.store.backend.statements import (
     LARGE_READ,
     WANTED,
@@ -235,13 +236,14 @@ CLAIMS = {
 }
 
 
+#: The texts of a claimed run, which may be read later.
+TEXTS = ("input", "request", "memory")
 #: The fields of a claimed run that are made out of columns; the others are columns.
-MADE = {"scope", "state", "quarantine", "artifacts", "requested_at"}
+MADE = {*TEXTS, "scope", "state", "quarantine", "artifacts", "requested_at"}
 CLAIMED = [field.name for field in fields(ClaimedRun) if field.name not in MADE]
 
 
-def _size(row: Any) -> int:
-    return len(row.input) + len(row.request) + len(row.memory)
+READ_CLAIMED = read_sql("read_claimed")
 
 
 def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
@@ -259,6 +261,8 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         "full": list(wanted.full),
         "mark": wanted.mark,
         "spare": SPARE,
+        "small": LARGE_READ,
+        "speed": SPEED,
     }
     requested_at = time.monotonic()
     queues, rows = wanted.queues, list[Any]()
@@ -267,18 +271,33 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         for queue in random.sample(queues, len(queues)):  # the first queue may fill the whole claim
             if (
                 len(rows) < limit
-                and (left := wanted.most - sum(_size(row) for row in rows)) > 0
+                and (left := wanted.most - sum(row.bytes for row in rows)) > 0
                 and (last := fair_queue.find_last_eligible_round(queue, wanted.full)) is not None
             ):
                 now = {**values, "queue": queue, "last_round": last, "limit": limit - len(rows)}
                 now["most"] = left
                 rows += fetch(statement, now, point="worker.claiming", rows=namedtuple_row)
-    return [_make_claimed(row, requested_at) for row in rows]
+    small = [_make_claimed(row, row, requested_at) for row in rows if row.input is not None]
+    return small + _read_claimed([row for row in rows if row.input is None], requested_at)
 
 
-def _make_claimed(row: Any, requested_at: float) -> ClaimedRun:
+def _read_claimed(rows: list[Any], requested_at: float) -> list[ClaimedRun]:
+    """Read the texts of runs that were claimed without them. Their leases last longer by the time of this read."""
+    size = sum(row.bytes for row in rows)
+    keys = {"runs": [row.key for row in rows]}
+    found = fetch(READ_CLAIMED, keys, size=size, rows=namedtuple_row) if rows else []
+    texts = {text.key: text for text in found}
+    return [
+        _make_claimed(row, texts[row.key], requested_at + float(row.total) / SPEED)
+        for row in rows
+        if row.key in texts
+    ]
+
+
+def _make_claimed(row: Any, texts: Any, requested_at: float) -> ClaimedRun:
     return ClaimedRun(
         **{name: getattr(row, name) for name in CLAIMED},
+        **{name: getattr(texts, name) for name in TEXTS},
         scope=OwnerScope(row.tenant, row.owner, row.agent),
         state=TaskState(row.state),
         quarantine=Quarantine.after(row.shared_deaths),
@@ -417,10 +436,10 @@ def read_pages(
         "number": [page.number for page in pages],
         "which": [int(page.which) for page in pages],
         "limit": limit,
-        "most": max_bytes,
+        "max_bytes": max_bytes,
         "longest": longest,
     }
     found: list[list[LogEvent]] = [[] for _ in pages]
-    for row in fetch(READ_PAGES, values, rows=namedtuple_row):
+    for row in fetch_texts(READ_PAGES, values):
         found[row.n].append(make_recorded(row))
     return found

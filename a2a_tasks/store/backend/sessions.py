@@ -31,6 +31,7 @@ __all__ = [
     "CLOSED_SECONDS",
     "CUT_OFF",
     "LOCKED",
+    "SPEED",
     "Job",
     "allow_bytes",
     "check_connection",

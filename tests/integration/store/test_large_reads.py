@@ -11,27 +11,28 @@ import msgspec
 import psycopg
 import pytest
 from django.db import connection, connections
+from django.db.models import DurationField, ExpressionWrapper, F
 from django.test import override_settings
 
 from a2a_tasks.agents import Turn
-from a2a_tasks.models import Artifact, Event, Message, Step
+from a2a_tasks.models import Artifact, Event, Message, Run, RunStatus, Step
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import Overloaded
-from a2a_tasks.protocol.lifecycle import fold
+from a2a_tasks.protocol.lifecycle import LogEvent, fold
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import db as store_db
 from a2a_tasks.store import event_log, folding, steps, tasks
-from a2a_tasks.store.backend import sessions
+from a2a_tasks.store.backend import postgres, sessions
 from a2a_tasks.store.db import run_in_thread
-from a2a_tasks.store.records import RunEnd
+from a2a_tasks.store.records import LogPosition, RunEnd
 from a2a_tasks.store.replies import reply
 from tests.support.agents_under_test import playing
-from tests.support.execution.host import Client, hosting, listened
+from tests.support.execution.host import Client, due, hosting, listened, runner
 from tests.support.execution.waiting import until
 from tests.support.proxy import Behaviour, Proxy
-from tests.support.store.world import ALICE, Pen, claim, held, new, said
+from tests.support.store.world import ALICE, Pen, accepted, claim, held, new, said
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("stack")]
 #: Bytes of what is large, and of what is small; what a link passes in a second.
@@ -88,6 +89,18 @@ def talkative(size: int) -> Pen:
     return Pen(second)
 
 
+def waiting(size: int) -> Pen:
+    """A message that waits for a process, and a run of another task."""
+    accepted("waiting", text="x" * size)
+    return Pen(held())
+
+
+def read_each(pen: Pen) -> list[list[LogEvent]]:
+    """The events of a growing artifact, as webhooks of many tasks read theirs."""
+    pages = [LogPosition(pen.run.task, number) for number in range(1, 11)]
+    return event_log.read_pages(pages, limit=1, max_bytes=1, longest=LARGE)
+
+
 Read = Callable[[Pen], Awaitable[Any]]
 LIST = ListTasksRequest(include_artifacts=True, history_length=9)
 READS: dict[str, tuple[Callable[[int], Pen], Read]] = {
@@ -100,6 +113,8 @@ READS: dict[str, tuple[Callable[[int], Pen], Read]] = {
     "large event": (whole, lambda pen: run_in_thread(event_log.read_after, pen.run.task, 1)),
     "steps": (stepped, lambda pen: steps.load_batched((pen.run.task, 1))),
     "list": (whole, lambda pen: read_list(LIST)),
+    "claim": (waiting, lambda pen: run_in_thread(claim)),
+    "events of webhooks": (growing, lambda pen: run_in_thread(read_each, pen)),
     "references": (whole, lambda pen: run_in_thread(tasks.references, ALICE, ["task-1"])),
     "pieces of another run": (
         of_two_runs,
@@ -258,6 +273,36 @@ async def test_an_ended_task_of_a_long_conversation_begins_anew(slow_link: Proxy
     slow_link.behave(Behaviour(rate=RATE))
     begun = await run_in_thread(reply, new(text="again", reopens=True, dialect="v01"))
     assert begun.task != pen.run.task
+
+
+def test_the_lease_of_a_large_message_lasts_longer_by_the_time_of_its_read() -> None:
+    accepted("large", text="x" * LARGE)
+    claim()
+    accepted("small")
+    claim()
+    length = ExpressionWrapper(F("lease_until") - F("started_at"), DurationField())
+    large, small = Run.objects.order_by("pk").values_list(length, flat=True)
+    (size, _) = map(len, Message.objects.order_by("pk").values_list("body", flat=True))
+    assert (large - small).total_seconds() * sessions.SPEED == pytest.approx(size, rel=0.01)
+
+
+async def test_a_claim_whose_texts_do_not_arrive_is_no_death(
+    slow_link: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stand() -> tuple[str, int, int]:
+        run = Run.objects.get()
+        return run.status, run.attempt, run.deaths + run.shared_deaths
+
+    async def stands(*expected: Any) -> bool:
+        return await run_in_thread(stand) == expected
+
+    with playing(speaks) as agent, monkeypatch.context() as patch:
+        await due(agent.slug, text="x" * LARGE)
+        patch.setattr(postgres, "READ_CLAIMED", "select pg_sleep(60) from unnest(%(runs)s::int[])")
+        async with runner():
+            await until(partial(stands, RunStatus.RUNNING, 1, 0))
+            patch.undo()
+            await until(partial(stands, RunStatus.ENDED, 1, 0))
 
 
 async def refused(*_: Any) -> Any:
