@@ -73,7 +73,7 @@ def limit_waiting(*parts: Part) -> Iterator[None]:
     Raises Overloaded if too many wait, or too large ones. A message that is alone may have any size.
     """
     global _waiting, _bytes
-    size = _weigh_waiting(parts)
+    size = _weigh_copies(parts)
     too_large = _bytes and size > UNCOUNTED and _bytes + size > WAITING_BYTES
     if too_large or _waiting >= int(conf.MAX_WAITING):
         raise Overloaded("Too many requests are waiting", retry_after=DATABASE_RETRY_SECONDS)
@@ -87,7 +87,7 @@ def limit_waiting(*parts: Part) -> Iterator[None]:
 def count_unheard(*parts: Part) -> Callable[[object], None]:
     """Count the bytes of a message whose caller has left while it was being accepted, until the result is called."""
     global _bytes  # noqa: PLW0603 - one count per process
-    size = _weigh_waiting(parts)
+    size = _weigh_copies(parts)
     _bytes += size
 
     def end(_: object) -> None:
@@ -97,7 +97,8 @@ def count_unheard(*parts: Part) -> Callable[[object], None]:
     return end
 
 
-def _weigh_waiting(parts: Collection[Part]) -> int:
+def _weigh_copies(parts: Collection[Part]) -> int:
+    """Return the bytes that these parts take in memory while their message waits."""
     size = COPIES * weigh(part for part in parts if part.data is UNSET)
     return size + LARGEST * weigh(part for part in parts if part.data is not UNSET)
 
