@@ -32,16 +32,13 @@ class ActiveRun:
     """A run that this process executes."""
 
     def __init__(self, run: ClaimedRun, forget: Callable[[ActiveRun], None]) -> None:
-        self.run, self._forget = run, forget
-        #: The data of the request, decoded once for all that need it.
-        self.request = request_of(run)
+        self._forget = forget
         #: The agent, if this process has its code.
         self.agent = registry.find_own(run.scope.agent)
         isolated = run.quarantine is Quarantine.PROCESS
         #: The kind of place that it takes; a run in quarantine has a process of its own.
         self.kind = AgentKind.LOOP if isolated else AgentKind.of(self.agent)
-        #: Key, kind and size, by which its slot is counted.
-        self.place = (run.quota_key, self.kind, run.size)
+        self.take_texts(run)
         self.task: asyncio.Task[None]
         self.turn: Turn | None = None
         self.threads = RunThreads(run.scope.agent)
@@ -59,6 +56,14 @@ class ActiveRun:
         self.extended = run.requested_at
         #: Time of the last query that confirmed the lease of this process.
         self.confirmed = self._begun = time.monotonic()
+
+    def take_texts(self, run: ClaimedRun) -> None:
+        """Take the run with its texts, as far as they have been read."""
+        self.run = run
+        #: The data of the request, decoded once for all that need it.
+        self.request = request_of(run)
+        #: Key, kind and size, by which its slot is counted.
+        self.place = (run.quota_key, self.kind, run.size)
 
     @property
     def on_probation(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import time
 import traceback
@@ -35,7 +36,7 @@ from a2a_tasks.execution.processes import ProcessDied, Processes
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.run_log import RunLogWriter
 from a2a_tasks.execution.run_log_handler import current, install
-from a2a_tasks.execution.slots import AgentKind, SlotLender, Slots
+from a2a_tasks.execution.slots import AgentKind, Place, SlotLender, Slots
 from a2a_tasks.execution.sources import StoredConversation, StoredFiles, StoredSecrets
 from a2a_tasks.execution.turns import bind_log_context, turn_of
 from a2a_tasks.failpoints import failpoint
@@ -45,7 +46,13 @@ from a2a_tasks.protocol.lifecycle import IllegalTransition
 from a2a_tasks.protocol.titles import title_of
 from a2a_tasks.protocol.values import Part, TaskState
 from a2a_tasks.store import behind, call_trees, parking, runs, workers
-from a2a_tasks.store.db import TransactionRefused, run_in_thread, run_to_completion
+from a2a_tasks.store.db import (
+    TransactionRefused,
+    retry_until_answered,
+    run_in_thread,
+    run_large_read,
+    run_to_completion,
+)
 from a2a_tasks.store.quarantine import GROUP, Quarantine
 from a2a_tasks.store.records import (
     ClaimedRun,
@@ -126,7 +133,7 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         self._active: dict[int, ActiveRun] = {}
         #: The slots of runs that are being accepted, by the tokens of their leases: key, kind and size.
-        self._reserved: dict[str, tuple[str, AgentKind, int]] = {}
+        self._reserved: dict[str, Place] = {}
         self._due = asyncio.Event()
         #: Time of the next claim of suspects, however many hints come; and end of the pause of rescues.
         self._suspects_at = self._patient_until = 0.0
@@ -233,21 +240,20 @@ class Runner:
             lost.lender.end()
             self._slots.free(*lost.place)
         active = self._active[run.key] = ActiveRun(run, self._forget)
-        if reserved and not run.memory:  # nearly all that are accepted here
-            active.place = reserved
-        else:
-            self._slots.take(*active.place)
-            if reserved:
-                self._slots.free(*reserved)
-        active.lender = SlotLender(
-            self._slots,
-            *active.place,
-            freed=self._due.set,
-            spare=active.threads.spare,
-        )
+        self._take_slot(active, reserved)
         # In a context of its own: an agent that has called this one may have set variables.
         active.task = self._loop.create_task(self._execute_counted(active), context=Context())
         active.task.add_done_callback(lambda _: self._forget(active))
+
+    def _take_slot(self, active: ActiveRun, reserved: Place | None = None) -> None:
+        """Take the slot of a run, or the `reserved` one with the bytes that it has now."""
+        quota_key, _, size = active.place
+        if reserved is None:
+            self._slots.take(*active.place)
+        elif self._slots.resize(quota_key, reserved[2], size):
+            self._due.set()
+        freed, spare = self._due.set, active.threads.spare
+        active.lender = SlotLender(self._slots, *active.place, freed=freed, spare=spare)
 
     def _forget(self, active: ActiveRun) -> None:
         if self._active.get(active.run.key) is active:
@@ -369,9 +375,9 @@ class Runner:
                 limit=limit,
                 limits=switches.limits(),
             )
-        except Overloaded:
-            # Also if it is undone: the texts of a large claim are read after its commit.
-            self._unanswered.append(mark)
+        except Overloaded as fault:
+            if not fault.undone:
+                self._unanswered.append(mark)
             raise
         if taken:
             failpoint("worker.claimed")
@@ -458,12 +464,30 @@ class Runner:
 
     async def _execute_counted(self, active: ActiveRun) -> None:
         """Execute a run, and count the attempt."""
+        if active.run.unread and not await self._read_texts(active):
+            return
         bind_log_context(active.run, active.request)
         slug = active.run.scope.agent
         agent = slug if active.agent else OTHERS
         attempts.labels(agent, _why(active.run)).inc()
         outcome = await self._execute(active)
         run_seconds.labels(agent, outcome).observe(active.age)
+
+    async def _read_texts(self, active: ActiveRun) -> bool:
+        """Read the texts of a run that was claimed without them, since they are large; return whether it has them."""
+        run = active.run
+        read = functools.partial(run_large_read, run.quota_key, runs.read_texts, run)
+        try:
+            whole = await retry_until_answered(read, repeatable=True)
+        except LeaseLost:
+            return False
+        except TransactionRefused as fault:
+            await self._surrender(run, str(fault))
+            return False
+        reserved = active.place
+        active.take_texts(whole)
+        self._take_slot(active, reserved)
+        return True
 
     async def _execute(self, active: ActiveRun) -> str:
         """Execute a run; return the outcome for the metrics."""
@@ -638,6 +662,8 @@ class Runner:
         if left:
             await asyncio.wait([active.task for active in left], timeout=0.5)
         await asyncio.gather(self._processes.kill(), self._isolation.kill())
+        for mark in self._unanswered:
+            await run_in_thread(runs.unclaim, self.worker, mark)
         owed = dict(self._leases.owed)
         tokens = {*owed, *(active.run.token for active in left)}
         acted = [one for one in (*left, *owed.values()) if one is not None and one.acted]

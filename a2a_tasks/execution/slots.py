@@ -25,7 +25,7 @@ from a2a_tasks.agents import Agent
 from a2a_tasks.conf import conf
 from a2a_tasks.store.records import CLAIM_BYTES
 
-__all__ = ["KEPT", "AgentKind", "SlotLender", "Slots"]
+__all__ = ["KEPT", "AgentKind", "Place", "SlotLender", "Slots"]
 
 #: Largest ratio of a quota key's slots to the free slots.
 KEPT = 9
@@ -53,6 +53,10 @@ class AgentKind(enum.Enum):
         if agent.runs_in == "process":
             return cls.PROCESS
         return cls.THREAD if agent.synchronous else cls.LOOP
+
+
+#: By what a run is counted: its quota key, its kind, and its bytes.
+Place = tuple[str, AgentKind, int]
 
 
 class Slots:
@@ -98,6 +102,13 @@ class Slots:
         if not self._taken[quota_key]:
             del self._taken[quota_key], self._bytes[quota_key]
         return awaited
+
+    def resize(self, quota_key: str, before: int, after: int) -> bool:
+        """Count a run of this key with another size; return whether a due run may have waited for these bytes."""
+        awaited = self._left <= 0
+        self._left += before - after
+        self._bytes[quota_key] += after - before
+        return awaited and self._left > 0
 
     def lend(self, quota_key: str, kind: AgentKind, size: int = 0) -> None:
         """Count slot and bytes of a run that waits in memory as free: the tasks that it waits for may need them."""

@@ -151,7 +151,7 @@ async def accept(
             continue
         except asyncio.CancelledError:
             accepting.add_done_callback(_start_unheard)
-            accepting.add_done_callback(count_unheard(*request.message.parts))
+            accepting.add_done_callback(count_unheard(request.message.parts))
             raise
     raise Overloaded
 
@@ -174,12 +174,11 @@ async def _accept(
     scope = call.scope(request.tenant)
     task_id = request.named or request.message.task_id or ""
     route = await find_route(call.agent, scope, task_id=task_id, context_id=new_context)
-    lease = _claim_slot(request, call, route)
-    accepted = None
-    try:
-        if lease is None:
-            await queue_limit.admit(route.queue)
-        async with store_large_files(request, scope) as (request, files):
+    async with store_large_files(request, scope) as (request, files):
+        lease, accepted = _claim_slot(request, call, route), None
+        try:
+            if lease is None:
+                await queue_limit.admit(route.queue)
             make = functools.partial(
                 _make_new_task,
                 request,
@@ -191,13 +190,15 @@ async def _accept(
             )
             accepted = await _write(request, call, make, task_id, new_context)
             return accepted
-    except Overloaded as away:
-        if lease and not away.undone:  # it may have been accepted, and nobody else starts its run
-            dispatch.take_back(lease.token)
-        raise
-    finally:
-        if lease is not None and (accepted is None or accepted.claimed_run is None):
-            dispatch.give_back(lease)
+        except Overloaded as away:
+            if (
+                lease and not away.undone
+            ):  # it may have been accepted, and nobody else starts its run
+                dispatch.take_back(lease.token)
+            raise
+        finally:
+            if lease is not None and (accepted is None or accepted.claimed_run is None):
+                dispatch.give_back(lease)
 
 
 async def _write(

@@ -11,7 +11,7 @@ import functools
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 from a2a_tasks.caller import Caller
@@ -19,7 +19,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol.errors import Overloaded, RateLimited, RequestError
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.values import UNSET, Part
+from a2a_tasks.protocol.values import Part
 from a2a_tasks.store import runs
 from a2a_tasks.store.budgets import find_spent, list_in_force, tell
 from a2a_tasks.store.db import run_in_thread
@@ -47,23 +47,26 @@ MAX_NAMES = 10_000
 
 #: Bytes that the waiting messages may take in memory, and those that a message may take whatever others do.
 WAITING_BYTES, UNCOUNTED = 256 * 1024 * 1024, 128 * 1024
-#: Copies of a waiting text: decoded, and as it is stored. A byte of data, such as of `{"a":{}}`, takes up to 28 bytes when
-#: it is decoded, and up to 4 as it is stored.
-COPIES, LARGEST = 2, 32
+#: Bytes in memory of a byte of data, such as of `{"a":{}}`, when it is decoded.
+DECODED = 28
 
 _waiting = _bytes = 0
 
 
 def weigh(parts: Iterable[Part]) -> int:
-    """Return the bytes in memory of the text in which these parts are stored: one emoji makes all four times as large."""
-    texts: list[str] = []
+    """Return the bytes that these parts take in memory while their message is written: decoded, and as they are stored.
+
+    They are stored as one text: an emoji makes all of it four times as large.
+    """
+    texts, data = list[str](), list[Any]()
     for part in parts:
-        for text in (part.text, part.raw, part.url):
-            if isinstance(text, str):
-                texts.append(text)
-        if part.data is not UNSET:
-            texts.append(write(part.data).decode())
-    return sys.getsizeof("".join(texts))
+        for value in (part.text, part.raw, part.url, part.data, part.metadata):
+            if isinstance(value, str):
+                texts.append(value)
+            elif value:
+                data.append(value)
+    size = sum(map(sys.getsizeof, texts)) + sys.getsizeof(write([texts, data]).decode())
+    return size + DECODED * len(write(data)) if data else size
 
 
 @contextlib.contextmanager
@@ -73,7 +76,7 @@ def limit_waiting(*parts: Part) -> Iterator[None]:
     Raises Overloaded if too many wait, or too large ones. A message that is alone may have any size.
     """
     global _waiting, _bytes
-    size = _weigh_copies(parts)
+    size = weigh(parts) if parts else 0
     too_large = _bytes and size > UNCOUNTED and _bytes + size > WAITING_BYTES
     if too_large or _waiting >= int(conf.MAX_WAITING):
         raise Overloaded("Too many requests are waiting", retry_after=DATABASE_RETRY_SECONDS)
@@ -84,23 +87,17 @@ def limit_waiting(*parts: Part) -> Iterator[None]:
         _waiting, _bytes = _waiting - 1, _bytes - size
 
 
-def count_unheard(*parts: Part) -> Callable[[object], None]:
-    """Count the bytes of a message whose caller has left while it was being accepted, until the result is called."""
-    global _bytes  # noqa: PLW0603 - one count per process
-    size = _weigh_copies(parts)
-    _bytes += size
+def count_unheard(parts: Iterable[Part]) -> Callable[[object], None]:
+    """Count a message whose caller has left while it was being accepted, until the result is called."""
+    global _waiting, _bytes
+    size = weigh(parts)
+    _waiting, _bytes = _waiting + 1, _bytes + size
 
     def end(_: object) -> None:
-        global _bytes  # noqa: PLW0603
-        _bytes -= size
+        global _waiting, _bytes
+        _waiting, _bytes = _waiting - 1, _bytes - size
 
     return end
-
-
-def _weigh_copies(parts: Collection[Part]) -> int:
-    """Return the bytes that these parts take in memory while their message waits."""
-    size = COPIES * weigh(part for part in parts if part.data is UNSET)
-    return size + LARGEST * weigh(part for part in parts if part.data is not UNSET)
 
 
 class CountLimit:

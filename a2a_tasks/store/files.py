@@ -212,7 +212,8 @@ async def store_large_files(
         message = replace(request.message, parts=tuple(parts))
         yield dataclasses.replace(request, message=message), (attach_files(kept),)
     except BaseException:
-        await discard(kept)
+        with contextlib.suppress(Overloaded):  # the sweep removes them
+            await discard(kept)
         raise
 
 

@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 #: The most bytes of messages, requests and memory after which a claim takes no more runs.
-CLAIM_BYTES = 2 * 1024 * 1024
+CLAIM_BYTES = 8 * 1024 * 1024
 #: Seconds in which the same message of a chat may be the repetition of one that was accepted.
 REPEAT_SECONDS = 60.0
 
@@ -240,6 +240,8 @@ class ClaimedRun:
     input: str
     request: str
     memory: str
+    #: Bytes of these three, if they are empty since the run reads them itself: they are large.
+    unread: int = 0
     quota_key: str = ""
     #: The quarantine that follows from earlier deaths.
     quarantine: Quarantine = Quarantine.NONE
@@ -260,7 +262,7 @@ class ClaimedRun:
     @property
     def size(self) -> int:
         """The bytes of its message, request and memory in this process. One emoji makes a text four times as large."""
-        return sum(map(sys.getsizeof, (self.input, self.request, self.memory)))
+        return sum(map(sys.getsizeof, (self.input, self.request, self.memory)), self.unread)
 
 
 class InsertedTask(NamedTuple):

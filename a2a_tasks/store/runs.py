@@ -14,7 +14,16 @@ from django.db.models.functions import Concat, Now
 
 from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
-from a2a_tasks.models import IS_BEHIND, IS_PARKED, WAITS_FOR_SLOT, Run, RunStatus, Step, Task
+from a2a_tasks.models import (
+    IS_BEHIND,
+    IS_PARKED,
+    WAITS_FOR_SLOT,
+    Message,
+    Run,
+    RunStatus,
+    Step,
+    Task,
+)
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, LogEvent
 from a2a_tasks.protocol.values import TaskState
@@ -22,7 +31,7 @@ from a2a_tasks.store import clock, event_log
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.backend.rows import update_each
 from a2a_tasks.store.backend.server import lock_number
-from a2a_tasks.store.backend.statements import of_turns
+from a2a_tasks.store.backend.statements import allow_rows, of_turns
 from a2a_tasks.store.behind import release
 from a2a_tasks.store.quarantine import count_death
 from a2a_tasks.store.records import CLAIM_BYTES, ClaimedRun, LeaseLost, WantedRuns
@@ -45,6 +54,7 @@ __all__ = [
     "queue_again",
     "reclaim_expired",
     "read_requests",
+    "read_texts",
     "report_crash",
     "take_back_deaths",
     "unclaim",
@@ -84,19 +94,27 @@ def claim(
     limits = limits or {}
     room = min(limit, BATCH)
     taken: list[ClaimedRun] = []
-
-    def has_room() -> bool:
-        return len(taken) < room and sum(one.size for one in taken) < wanted.most
-
     for agent in sorted(limits.keys() & set(wanted.agents)):
-        if has_room():
+        if len(taken) < room:
             taken += _claim_limited(wanted, agent, limits[agent], room - len(taken))
-    if has_room():
+    if len(taken) < room and sum(one.size for one in taken) < wanted.most:
         others = [agent for agent in wanted.agents if agent not in limits]
         known = {*wanted.agents, *wanted.known, *limits, ""}
         wanted = dataclasses.replace(wanted, agents=others, known=known)
         taken += backend().claim_runs(wanted, room - len(taken))
     return taken
+
+
+def read_texts(run: ClaimedRun) -> ClaimedRun:
+    """Return a run with the texts that its claim has not read. Raises LeaseLost."""
+    said = Message.objects.filter(task=run.task, number=run.input_number).values("body")
+    own = Run.objects.filter(pk=run.key, token=run.token)
+    with allow_rows(run.unread):
+        found = own.values_list(Subquery(said), "request", "task__memory").first()
+    if found is None:
+        raise LeaseLost
+    body, request, memory = found
+    return dataclasses.replace(run, input=body, request=request, memory=memory, unread=0)
 
 
 def has_more(taken: Sequence[ClaimedRun], limit: int, most: int = CLAIM_BYTES) -> bool:

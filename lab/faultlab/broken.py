@@ -95,9 +95,7 @@ FENCE = (
     " and t.batches = coalesce(b.after, t.batches)"
 )
 SEEN = "    return seen.number if seen and resumes else None\n"
-LEASE = """clock_timestamp() + make_interval(secs => %(lease)s
-      + case when d.total > %(small)s then d.total::float8 / %(speed)s else 0 end) end,
-    started_at"""
+LEASE = "clock_timestamp() + make_interval(secs => %(lease)s) end,\n    started_at"
 BEAT = "select id from a2a_tasks_run where status = 'running' and token = any(%(tokens)b::text[])"
 BY_HOST = """select id from a2a_tasks_run where status = 'running' and split_part(worker, ':', 1) in (
     select split_part(worker, ':', 1) from a2a_tasks_run where token = any(%(tokens)b::text[]))"""

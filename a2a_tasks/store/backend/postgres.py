@@ -26,7 +26,6 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit, workers
 from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.conversation_statements import change_conversations
-from a2a_tasks.store.backend.sessions import SPEED
 from a2a_tasks.store.backend.statements import (
     LARGE_READ,
     WANTED,
@@ -236,14 +235,9 @@ CLAIMS = {
 }
 
 
-#: The texts of a claimed run, which may be read later.
-TEXTS = ("input", "request", "memory")
 #: The fields of a claimed run that are made out of columns; the others are columns.
-MADE = {*TEXTS, "scope", "state", "quarantine", "artifacts", "requested_at"}
+MADE = {"scope", "state", "quarantine", "artifacts", "requested_at"}
 CLAIMED = [field.name for field in fields(ClaimedRun) if field.name not in MADE]
-
-
-READ_CLAIMED = read_sql("read_claimed")
 
 
 def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
@@ -262,7 +256,6 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         "mark": wanted.mark,
         "spare": SPARE,
         "small": LARGE_READ,
-        "speed": SPEED,
     }
     requested_at = time.monotonic()
     queues, rows = wanted.queues, list[Any]()
@@ -277,27 +270,12 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
                 now = {**values, "queue": queue, "last_round": last, "limit": limit - len(rows)}
                 now["most"] = left
                 rows += fetch(statement, now, point="worker.claiming", rows=namedtuple_row)
-    small = [_make_claimed(row, row, requested_at) for row in rows if row.input is not None]
-    return small + _read_claimed([row for row in rows if row.input is None], requested_at)
+    return [_make_claimed(row, requested_at) for row in rows]
 
 
-def _read_claimed(rows: list[Any], requested_at: float) -> list[ClaimedRun]:
-    """Read the texts of runs that were claimed without them. Their leases last longer by the time of this read."""
-    size = sum(row.bytes for row in rows)
-    keys = {"runs": [row.key for row in rows]}
-    found = fetch(READ_CLAIMED, keys, size=size, rows=namedtuple_row) if rows else []
-    texts = {text.key: text for text in found}
-    return [
-        _make_claimed(row, texts[row.key], requested_at + float(row.total) / SPEED)
-        for row in rows
-        if row.key in texts
-    ]
-
-
-def _make_claimed(row: Any, texts: Any, requested_at: float) -> ClaimedRun:
+def _make_claimed(row: Any, requested_at: float) -> ClaimedRun:
     return ClaimedRun(
         **{name: getattr(row, name) for name in CLAIMED},
-        **{name: getattr(texts, name) for name in TEXTS},
         scope=OwnerScope(row.tenant, row.owner, row.agent),
         state=TaskState(row.state),
         quarantine=Quarantine.after(row.shared_deaths),

@@ -31,7 +31,6 @@ __all__ = [
     "CLOSED_SECONDS",
     "CUT_OFF",
     "LOCKED",
-    "SPEED",
     "Job",
     "allow_bytes",
     "check_connection",

@@ -17,7 +17,7 @@ from google.protobuf.json_format import ParseDict
 from pytest_django import Settings
 
 from a2a_tasks.models import Task
-from a2a_tasks.operations.backpressure import COPIES, WAITING_BYTES, limit_waiting
+from a2a_tasks.operations.backpressure import WAITING_BYTES, limit_waiting
 from a2a_tasks.protocol.values import Part
 from a2a_tasks.store.db import run_in_thread
 from tests.integration.doors.mcp.raw import head_of
@@ -167,7 +167,7 @@ async def test_one_that_others_leave_no_bytes_is_not_accepted_and_a_small_one_is
     door: str, client: Client
 ) -> None:
     small, large = (DOORS[door](client, "x" * size) for size in (10, SIZE))
-    with limit_waiting(Part(text="x" * (WAITING_BYTES // COPIES))):
+    with limit_waiting(Part(text="x" * (WAITING_BYTES // 2))):
         asking = asyncio.ensure_future(large())
         await until(lambda: asking.done() or run_in_thread(Task.objects.exists))
         asking.cancel()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 from pytest_django import Settings
 
@@ -20,6 +22,7 @@ from a2a_tasks.operations.backpressure import limit_waiting
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import InvalidParams, Overloaded, RateLimited, TaskNotFound
 from a2a_tasks.protocol.requests import ListTasksRequest
+from a2a_tasks.store import files
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.streaming.event_buffer import hub
 from tests.support.agents_under_test import playing
@@ -116,9 +119,61 @@ class TestTheSlotsOfThisProcess:
             await asyncio.sleep(0)
         send.cancel()
         await asyncio.gather(send, return_exceptions=True)
-        assert backpressure._bytes or not runner._reserved
-        await until(lambda: not backpressure._bytes)
+        assert (backpressure._bytes and backpressure._waiting == 1) or not runner._reserved
+        await until(lambda: not (backpressure._bytes or backpressure._waiting))
         assert not runner._reserved
+
+    @pytest.mark.parametrize(
+        "parts",
+        [
+            [values.Part(text="x", metadata={"a": "y" * 60_000})] * 9,
+            [values.Part(text="\x01" * 100_000)],
+            [values.Part(raw="eHh4" * 100_000, media_type="text/plain")],
+        ],
+        ids=["metadata", "escapes", "file"],
+    )
+    async def test_a_run_counts_with_what_it_has_in_memory(self, parts: list[values.Part]) -> None:
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> None:
+            await go.wait()
+
+        with playing(run) as agent:
+            alice, runner = Client(agent), dispatch._runner()
+            free = runner._slots._left
+            request = alice.request("")
+            message = msgspec.structs.replace(request.message, parts=tuple(parts))
+            request = dataclasses.replace(request, message=message)
+            send = asyncio.ensure_future(TABLE["SendMessage"](request, alice.call()))
+            await until(lambda: runner.runs_in_process)
+            (active,) = runner._active.values()
+            assert free - runner._slots._left == active.run.size
+            go.set()
+            await send
+            await until(lambda: runner._slots._left == free)
+
+    async def test_a_message_whose_files_are_being_stored_has_no_slot_yet(
+        self, agent: Agent, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stores, kept = asyncio.Event(), files.keep
+
+        async def keep(*args: Any) -> Any:
+            await stores.wait()
+            return await kept(*args)
+
+        monkeypatch.setattr(files, "keep", keep)
+        settings.A2A_FILE_INLINE_BYTES = 10
+        alice, runner = Client(agent), dispatch._runner()
+        request = alice.request("")
+        message = msgspec.structs.replace(
+            request.message, parts=(values.Part(raw="eHh4" * 100, media_type="text/plain"),)
+        )
+        request = dataclasses.replace(request, message=message)
+        send = asyncio.ensure_future(TABLE["SendMessage"](request, alice.call()))
+        assert (await alice.send()).status.state.word == "completed"
+        assert (runner._reserved, send.done()) == ({}, False)
+        stores.set()
+        assert (await send).status.state.word == "completed"
 
     async def test_a_slot_is_free_again_if_the_run_waits_behind_another(self) -> None:
         go = asyncio.Event()
@@ -182,6 +237,11 @@ class TestTheLineToTheDatabase:
         with limit_waiting(values.Part(text="x" * 1_000_000)):  # alone, one may be larger
             assert (await Client(agent).send("hello")).status.state.word == "completed"
         with limit_waiting(part):
+            pass
+
+    def test_a_large_message_beside_reads_is_alone(self) -> None:
+        part = values.Part(data={"a": ["😀" + "x" * 9_000_000]})
+        with limit_waiting(), limit_waiting(), limit_waiting(part), limit_waiting():
             pass
 
     async def test_who_waits_for_an_agent_stands_in_no_line(self, settings: Settings) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from a2a_tasks.agents import Agent, Turn
+from a2a_tasks.agents import Turn
 from a2a_tasks.execution import dispatch
 from a2a_tasks.models import Run, RunStatus
 from a2a_tasks.operations import accept_message
@@ -144,8 +144,8 @@ async def test_a_run_whose_lease_may_have_ended_meanwhile_is_given_back(
     leases = dispatch._runner()._leases
     give_back = leases.give_back
 
-    def long_ago(queue: str, quota_key: str = "", agent: Agent | None = None) -> Any:
-        lease = preclaim(queue, quota_key, agent)
+    def long_ago(*wanted: Any) -> Any:
+        lease = preclaim(*wanted)
         return lease and replace(lease, requested_at=time.monotonic() - 3600)
 
     def note(token: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ import msgspec
 import psycopg
 import pytest
 from django.db import connection, connections
-from django.db.models import DurationField, ExpressionWrapper, F
+from django.db.models import F
 from django.test import override_settings
 
 from a2a_tasks.agents import Turn
@@ -23,10 +24,10 @@ from a2a_tasks.protocol.lifecycle import LogEvent, fold
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import db as store_db
-from a2a_tasks.store import event_log, folding, steps, tasks
-from a2a_tasks.store.backend import postgres, sessions
+from a2a_tasks.store import event_log, folding, runs, steps, tasks
+from a2a_tasks.store.backend import sessions
 from a2a_tasks.store.db import run_in_thread
-from a2a_tasks.store.records import LogPosition, RunEnd
+from a2a_tasks.store.records import ClaimedRun, LogPosition, RunEnd
 from a2a_tasks.store.replies import reply
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, due, hosting, listened, runner
@@ -113,7 +114,7 @@ READS: dict[str, tuple[Callable[[int], Pen], Read]] = {
     "large event": (whole, lambda pen: run_in_thread(event_log.read_after, pen.run.task, 1)),
     "steps": (stepped, lambda pen: steps.load_batched((pen.run.task, 1))),
     "list": (whole, lambda pen: read_list(LIST)),
-    "claim": (waiting, lambda pen: run_in_thread(claim)),
+    "claim": (waiting, lambda pen: run_in_thread(lambda: runs.read_texts(*claim()))),
     "events of webhooks": (growing, lambda pen: run_in_thread(read_each, pen)),
     "references": (whole, lambda pen: run_in_thread(tasks.references, ALICE, ["task-1"])),
     "pieces of another run": (
@@ -275,34 +276,78 @@ async def test_an_ended_task_of_a_long_conversation_begins_anew(slow_link: Proxy
     assert begun.task != pen.run.task
 
 
-def test_the_lease_of_a_large_message_lasts_longer_by_the_time_of_its_read() -> None:
-    accepted("large", text="x" * LARGE)
-    claim()
-    accepted("small")
-    claim()
-    length = ExpressionWrapper(F("lease_until") - F("started_at"), DurationField())
-    large, small = Run.objects.order_by("pk").values_list(length, flat=True)
-    (size, _) = map(len, Message.objects.order_by("pk").values_list("body", flat=True))
-    assert (large - small).total_seconds() * sessions.SPEED == pytest.approx(size, rel=0.01)
+async def test_a_run_of_a_large_message_reads_it_over_a_slow_link(slow_link: Proxy) -> None:
+    heard = list[int]()
 
+    async def run(turn: Turn) -> None:
+        heard.append(len(turn.text))
 
-async def test_a_claim_whose_texts_do_not_arrive_is_no_death(
-    slow_link: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stand() -> tuple[str, int, int]:
-        run = Run.objects.get()
-        return run.status, run.attempt, run.deaths + run.shared_deaths
-
-    async def stands(*expected: Any) -> bool:
-        return await run_in_thread(stand) == expected
-
-    with playing(speaks) as agent, monkeypatch.context() as patch:
+    with playing(run) as agent:
         await due(agent.slug, text="x" * LARGE)
-        patch.setattr(postgres, "READ_CLAIMED", "select pg_sleep(60) from unnest(%(runs)s::int[])")
+        await due(agent.slug, "small", text="x")
+        slow_link.behave(Behaviour(rate=RATE))
         async with runner():
-            await until(partial(stands, RunStatus.RUNNING, 1, 0))
-            patch.undo()
-            await until(partial(stands, RunStatus.ENDED, 1, 0))
+            await until(both_ended)
+    assert (sorted(heard), await run_in_thread(count_deaths)) == ([1, LARGE], 0)
+
+
+class TestARunWhoseLargeMessageDoesNotArrive:
+    """It holds its lease, can be cancelled and handed back, and waits for the database."""
+
+    @pytest.fixture
+    async def heard(self, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[int]]:
+        """The lengths of messages that an agent gets; its run waits, and its first read fails."""
+        self.asked, self.comes = threading.Event(), threading.Event()
+        heard, read = list[int](), runs.read_texts
+
+        def read_late(run: ClaimedRun) -> ClaimedRun:
+            if not self.asked.is_set():
+                self.asked.set()
+                raise Overloaded
+            self.comes.wait(20)
+            return read(run)
+
+        async def run(turn: Turn) -> None:
+            heard.append(len(turn.text))
+
+        monkeypatch.setattr(runs, "read_texts", read_late)
+        with playing(run) as agent:
+            await due(agent.slug, text="x" * LARGE)
+            async with runner() as self.runner:
+                assert await asyncio.to_thread(self.asked.wait, 20)
+                self.client = Client(agent)
+                yield heard
+        assert await run_in_thread(count_deaths) == 0
+
+    async def test_it_is_executed_as_soon_as_it_arrives(self, heard: list[int]) -> None:
+        self.comes.set()
+        await until(both_ended)
+        assert heard == [LARGE]
+
+    async def test_a_cancelled_one_is_not_executed(self, heard: list[int]) -> None:
+        await self.client.cancel("task-1")
+        await until(lambda: not self.runner.runs_in_process)
+        self.comes.set()
+        assert (await self.client.states("task-1"), heard) == ("canceled", [])
+
+    async def test_one_that_is_handed_back_waits_for_another_process(
+        self, heard: list[int]
+    ) -> None:
+        await self.runner.drain(0.1)
+        self.comes.set()
+        assert (await run_in_thread(stand_of_runs), heard) == ([RunStatus.QUEUED], [])
+
+
+def stand_of_runs() -> list[str]:
+    return list(Run.objects.values_list("status", flat=True))
+
+
+def count_deaths() -> int:
+    return sum(Run.objects.values_list(F("deaths") + F("shared_deaths"), flat=True))
+
+
+async def both_ended() -> bool:
+    return set(await run_in_thread(stand_of_runs)) == {RunStatus.ENDED}
 
 
 async def refused(*_: Any) -> Any:

@@ -6,7 +6,7 @@
 -- `statement_timestamp` can be searched by an index; `clock_timestamp` cannot.
 -- Rows are locked in the order of their turns, and no more than are claimed: another claim finds the others. They are
 -- looked up by an array: of a join the planner expects so many rows that it may read the whole table of tasks.
--- If the texts have more than `small` bytes in all, they are not read, and the leases last as long as their read may take.
+-- Texts that have more than `small` bytes with those before them are left for their runs to read.
 -- It claims from one queue: for several queues at once PostgreSQL sorts all due runs, or searches all runs in the table.
 with recursive waiting(agent) as (
   select min(r.agent) from a2a_tasks_run r where r.status = 'queued' and r.queue = %(queue)s and {quarantine}
@@ -39,7 +39,7 @@ with recursive waiting(agent) as (
   order by r.{first}, r.id limit %(limit)s
   for update of r, t skip locked
 ), fit as (
-  select s.*, sum(s.bytes) over () as total from (
+  select s.*, case when s.before + s.bytes > %(small)s then s.bytes else 0 end as unread from (
     select d.*, d.size + octet_length(m.body) as bytes,
       sum(d.size + octet_length(m.body)) over (order by d.round, d.id) - d.size - octet_length(m.body) as before
     from due d join a2a_tasks_message m on m.task_id = d.task_id and m.number = d.input_number
@@ -51,18 +51,17 @@ with recursive waiting(agent) as (
   update a2a_tasks_run r set status = case when d.ended then 'dropped' else 'running' end,
     attempt = r.attempt + case when d.ended then 0 else 1 end,
     token = case when d.ended then '' else d.token end, worker = %(worker)s, lease_seconds = %(lease)s,
-    lease_until = case when d.ended then null else clock_timestamp() + make_interval(secs => %(lease)s
-      + case when d.total > %(small)s then d.total::float8 / %(speed)s else 0 end) end,
+    lease_until = case when d.ended then null else clock_timestamp() + make_interval(secs => %(lease)s) end,
     started_at = case when d.ended then null else clock_timestamp() end,
     ended_at = case when d.ended then clock_timestamp() end, company = %(runs_in_process)s + (select count(*) from fit)
   from fit d where r.id = d.id
   returning r.id, r.task_id, r.token, r.attempt, r.input_number, r.request, r.share, r.round, r.shared_deaths, r.longest_life,
-    r.ordered_in, r.parked_in, r.said, d.begun_before, d.bytes, d.total
+    r.ordered_in, r.parked_in, r.said, d.begun_before, d.bytes, d.unread
 )
 select r.id as key, r.token, r.attempt, t.id as task, t.tenant, t.owner, t.agent, t.public_id as task_id,
-  c.public_id as context_id, t.state, t.is_task, t.last_event, r.input_number, r.bytes, r.total,
-  case when r.total <= %(small)s then m.body end as input, case when r.total <= %(small)s then r.request end as request,
-  case when r.total <= %(small)s then t.memory end as memory,
+  c.public_id as context_id, t.state, t.is_task, t.last_event, r.input_number, r.bytes, r.unread,
+  case when r.unread = 0 then m.body else '' end as input, case when r.unread = 0 then r.request else '' end as request,
+  case when r.unread = 0 then t.memory else '' end as memory,
   r.share as quota_key, r.shared_deaths, r.longest_life, r.ordered_in is not null as ordered, r.parked_in, r.said, r.begun_before,
   (select array_agg(array[a.artifact_id, a.position::text, (a.body = '')::text] order by a.position)
    from a2a_tasks_artifact a where a.task_id = t.id) as artifacts
