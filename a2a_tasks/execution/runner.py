@@ -50,7 +50,6 @@ from a2a_tasks.store.db import (
     TransactionRefused,
     retry_until_answered,
     run_in_thread,
-    run_large_read,
     run_to_completion,
 )
 from a2a_tasks.store.quarantine import GROUP, Quarantine
@@ -149,6 +148,8 @@ class Runner:
         self._swept = 0
         #: Marks of claims, and tokens of accepted runs, without an answer of the database: they may have been committed.
         self._unanswered: list[str] = []
+        #: Large texts of runs are read one after the other.
+        self._reading = asyncio.Lock()
         #: The kinds of agents of which runs in the table may wait for a slot. Newly accepted runs wait behind them.
         self._behind = set[AgentKind]()
         #: Set after the first query for due runs: this process can work.
@@ -464,30 +465,33 @@ class Runner:
 
     async def _execute_counted(self, active: ActiveRun) -> None:
         """Execute a run, and count the attempt."""
-        if active.run.unread and not await self._read_texts(active):
-            return
         bind_log_context(active.run, active.request)
         slug = active.run.scope.agent
         agent = slug if active.agent else OTHERS
         attempts.labels(agent, _why(active.run)).inc()
-        outcome = await self._execute(active)
+        outcome = await self._read_texts(active) if active.run.unread else ""
+        outcome = outcome or await self._execute(active)
         run_seconds.labels(agent, outcome).observe(active.age)
 
-    async def _read_texts(self, active: ActiveRun) -> bool:
-        """Read the texts of a run that was claimed without them, since they are large; return whether it has them."""
-        run = active.run
-        read = functools.partial(run_large_read, run.quota_key, runs.read_texts, run)
+    async def _read_texts(self, active: ActiveRun) -> str:
+        """Read the large texts of a run, one run at a time; return the outcome of one that does not get them."""
+        run, reserved = active.run, active.place
         try:
-            whole = await retry_until_answered(read, repeatable=True)
+            async with self._reading:
+                read = functools.partial(run_in_thread, runs.read_texts, run)
+                active.take_texts(await retry_until_answered(read, repeatable=True))
         except LeaseLost:
-            return False
-        except TransactionRefused as fault:
-            await self._surrender(run, str(fault))
-            return False
-        reserved = active.place
-        active.take_texts(whole)
+            return "canceled"
+        except asyncio.CancelledError:
+            return "handed_back" if self._draining else "canceled"
+        except Exception:
+            logger.exception("the texts of run %s could not be read", run.key)
+            await self._note(run, traceback.format_exc())
+            await self._surrender(run, "its message could not be read")
+            return "crashed"
         self._take_slot(active, reserved)
-        return True
+        bind_log_context(active.run, active.request)
+        return ""
 
     async def _execute(self, active: ActiveRun) -> str:
         """Execute a run; return the outcome for the metrics."""
@@ -662,10 +666,11 @@ class Runner:
         if left:
             await asyncio.wait([active.task for active in left], timeout=0.5)
         await asyncio.gather(self._processes.kill(), self._isolation.kill())
-        for mark in self._unanswered:
-            await run_in_thread(runs.unclaim, self.worker, mark)
         owed = dict(self._leases.owed)
         tokens = {*owed, *(active.run.token for active in left)}
         acted = [one for one in (*left, *owed.values()) if one is not None and one.acted]
         if tokens:
             await run_in_thread(runs.hand_back, tokens, tried=[one.run.token for one in acted])
+        with contextlib.suppress(Overloaded):
+            for mark in self._unanswered:
+                await run_in_thread(runs.unclaim, self.worker, mark)

@@ -105,10 +105,10 @@ class Slots:
 
     def resize(self, quota_key: str, before: int, after: int) -> bool:
         """Count a run of this key with another size; return whether a due run may have waited for these bytes."""
-        awaited = self._left <= 0
+        awaited = max(self._bytes.values()) >= KEPT * self._left
         self._left += before - after
         self._bytes[quota_key] += after - before
-        return awaited and self._left > 0
+        return awaited and after < before
 
     def lend(self, quota_key: str, kind: AgentKind, size: int = 0) -> None:
         """Count slot and bytes of a run that waits in memory as free: the tasks that it waits for may need them."""

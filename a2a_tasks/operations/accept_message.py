@@ -174,10 +174,14 @@ async def _accept(
     scope = call.scope(request.tenant)
     task_id = request.named or request.message.task_id or ""
     route = await find_route(call.agent, scope, task_id=task_id, context_id=new_context)
+    # Not for pages, whose event loop ends with their answer.
+    here = not (call.answers or dispatch.by_workers())
+    if not here:
+        await queue_limit.admit(route.queue)
     async with store_large_files(request, scope) as (request, files):
-        lease, accepted = _claim_slot(request, call, route), None
+        lease, accepted = _claim_slot(request, call, route) if here else None, None
         try:
-            if lease is None:
+            if here and lease is None:
                 await queue_limit.admit(route.queue)
             make = functools.partial(
                 _make_new_task,
@@ -191,9 +195,8 @@ async def _accept(
             accepted = await _write(request, call, make, task_id, new_context)
             return accepted
         except Overloaded as away:
-            if (
-                lease and not away.undone
-            ):  # it may have been accepted, and nobody else starts its run
+            # It may have been accepted, and nobody else starts its run.
+            if lease and not away.undone:
                 dispatch.take_back(lease.token)
             raise
         finally:
@@ -235,11 +238,9 @@ def _claim_slot(
 ) -> PreclaimedLease | None:
     """Return a lease of this process, if it has a free slot; this is reserved.
 
-    None for pages, whose event loop ends with their answer; for an agent with a limit, whose runs are counted when they
-    are claimed; and for a message that may have to wait for the earlier ones of its context.
+    None for an agent with a limit, whose runs are counted when they are claimed; and for a message that may have to wait
+    for the earlier ones of its context.
     """
-    if call.answers:
-        return None
     # `preclaim` also starts the runner of this process. So it is called even if its lease is not used.
     size = weigh(request.message.parts)
     lease = dispatch.preclaim(route.queue, call.caller.quota_key, route.agent, size)

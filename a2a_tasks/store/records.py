@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 #: The most bytes of messages, requests and memory after which a claim takes no more runs.
-CLAIM_BYTES = 8 * 1024 * 1024
+CLAIM_BYTES = 2 * 1024 * 1024
 #: Seconds in which the same message of a chat may be the repetition of one that was accepted.
 REPEAT_SECONDS = 60.0
 
@@ -224,7 +224,7 @@ class WantedRuns:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimedRun:
-    """A run that this process has claimed, with all values needed to execute it."""
+    """A run that this process has claimed, with all values needed to execute it, but large texts."""
 
     key: int
     token: str
@@ -240,7 +240,7 @@ class ClaimedRun:
     input: str
     request: str
     memory: str
-    #: Bytes of these three, if they are empty since the run reads them itself: they are large.
+    #: Bytes of these three if they are large. Then they are empty, and the run reads them itself.
     unread: int = 0
     quota_key: str = ""
     #: The quarantine that follows from earlier deaths.

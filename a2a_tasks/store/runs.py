@@ -94,14 +94,20 @@ def claim(
     limits = limits or {}
     room = min(limit, BATCH)
     taken: list[ClaimedRun] = []
+
+    def find_rest() -> WantedRuns | None:
+        """Return what is wanted beside what is taken; None = there is no room."""
+        most = wanted.most - sum(one.size for one in taken)
+        return dataclasses.replace(wanted, most=most) if len(taken) < room and most > 0 else None
+
     for agent in sorted(limits.keys() & set(wanted.agents)):
-        if len(taken) < room:
-            taken += _claim_limited(wanted, agent, limits[agent], room - len(taken))
-    if len(taken) < room and sum(one.size for one in taken) < wanted.most:
+        if rest := find_rest():
+            taken += _claim_limited(rest, agent, limits[agent], room - len(taken))
+    if rest := find_rest():
         others = [agent for agent in wanted.agents if agent not in limits]
         known = {*wanted.agents, *wanted.known, *limits, ""}
-        wanted = dataclasses.replace(wanted, agents=others, known=known)
-        taken += backend().claim_runs(wanted, room - len(taken))
+        rest = dataclasses.replace(rest, agents=others, known=known)
+        taken += backend().claim_runs(rest, room - len(taken))
     return taken
 
 

@@ -27,6 +27,7 @@ from a2a_tasks.store import audit, workers
 from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.conversation_statements import change_conversations
 from a2a_tasks.store.backend.statements import (
+    LARGE,
     LARGE_READ,
     WANTED,
     empty_reopened,
@@ -255,7 +256,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         "full": list(wanted.full),
         "mark": wanted.mark,
         "spare": SPARE,
-        "small": LARGE_READ,
+        "small": LARGE,
     }
     requested_at = time.monotonic()
     queues, rows = wanted.queues, list[Any]()

@@ -21,7 +21,7 @@ from a2a_tasks.operations import backpressure
 from a2a_tasks.operations.backpressure import limit_waiting
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import InvalidParams, Overloaded, RateLimited, TaskNotFound
-from a2a_tasks.protocol.requests import ListTasksRequest
+from a2a_tasks.protocol.requests import ListTasksRequest, SendMessageRequest
 from a2a_tasks.store import files
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.streaming.event_buffer import hub
@@ -67,6 +67,18 @@ async def all_of(work: list[Any]) -> tuple[list[values.Task], list[Overloaded]]:
     refused = [answer for answer in answers if isinstance(answer, Overloaded)]
     assert len(given) + len(refused) == len(work), answers
     return given, refused
+
+
+def request_of(client: Client, *parts: values.Part) -> SendMessageRequest:
+    """A message of these parts."""
+    request = client.request("")
+    message = msgspec.structs.replace(request.message, parts=parts)
+    return dataclasses.replace(request, message=message)
+
+
+def request_with_file(client: Client) -> SendMessageRequest:
+    """A message with a file of 300 bytes."""
+    return request_of(client, values.Part(raw="eHh4" * 100, media_type="text/plain"))
 
 
 async def ended(client: Client, task: str) -> bool:
@@ -141,9 +153,7 @@ class TestTheSlotsOfThisProcess:
         with playing(run) as agent:
             alice, runner = Client(agent), dispatch._runner()
             free = runner._slots._left
-            request = alice.request("")
-            message = msgspec.structs.replace(request.message, parts=tuple(parts))
-            request = dataclasses.replace(request, message=message)
+            request = request_of(alice, *parts)
             send = asyncio.ensure_future(TABLE["SendMessage"](request, alice.call()))
             await until(lambda: runner.runs_in_process)
             (active,) = runner._active.values()
@@ -164,11 +174,7 @@ class TestTheSlotsOfThisProcess:
         monkeypatch.setattr(files, "keep", keep)
         settings.A2A_FILE_INLINE_BYTES = 10
         alice, runner = Client(agent), dispatch._runner()
-        request = alice.request("")
-        message = msgspec.structs.replace(
-            request.message, parts=(values.Part(raw="eHh4" * 100, media_type="text/plain"),)
-        )
-        request = dataclasses.replace(request, message=message)
+        request = request_with_file(alice)
         send = asyncio.ensure_future(TABLE["SendMessage"](request, alice.call()))
         assert (await alice.send()).status.state.word == "completed"
         assert (runner._reserved, send.done()) == ({}, False)
@@ -303,6 +309,18 @@ class TestTheQueueOfRuns:
         assert (len(given), refused) == (20, [])
         for task in given:
             await alice.cancel(task.id)
+
+    async def test_files_of_a_message_that_the_queue_refuses_are_not_stored(
+        self, agent: Agent, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(backpressure, "COUNT_SECONDS", 3600.0)
+        monkeypatch.setattr(dispatch, "by_workers", lambda: True)
+        monkeypatch.setattr(files, "keep", None)
+        settings.A2A_MAX_QUEUED, settings.A2A_FILE_INLINE_BYTES = 1, 10
+        alice = Client(agent)
+        await alice.begin()
+        with pytest.raises(Overloaded):
+            await TABLE["SendMessage"](request_with_file(alice), alice.call())
 
 
 class TestWhatIsUnfinished:

@@ -16,6 +16,7 @@ from django.db.models import F
 from django.test import override_settings
 
 from a2a_tasks.agents import Turn
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import Artifact, Event, Message, Run, RunStatus, Step
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol import values
@@ -336,6 +337,52 @@ class TestARunWhoseLargeMessageDoesNotArrive:
         await self.runner.drain(0.1)
         self.comes.set()
         assert (await run_in_thread(stand_of_runs), heard) == ([RunStatus.QUEUED], [])
+
+    async def test_a_drain_hands_it_back_though_a_claim_cannot_be_taken_back(
+        self, heard: list[int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, "unclaim", refuse)
+            self.runner._unanswered.append("a claim")
+            await self.runner.drain(0.1)
+        assert await run_in_thread(stand_of_runs) == [RunStatus.QUEUED]
+
+
+async def test_a_run_whose_texts_cannot_be_read_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with playing(speaks) as agent:
+        await due(agent.slug, text="x" * LARGE)
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, "read_texts", partial(refuse, fault=ValueError("odd")))
+            async with runner():
+                await until(lambda: run_in_thread(count_deaths))
+        async with runner():
+            await until(both_ended)
+    assert "ValueError: odd" in await run_in_thread(lambda: Run.objects.get().error)
+
+
+@pytest.mark.parametrize("shared", ["queues", "agents"])
+def test_a_claim_is_bounded_whatever_its_texts_belong_to(shared: str) -> None:
+    names = ["a", "b", "c", "d"]
+    for name in names:
+        of = {"queue": name} if shared == "queues" else {"scope": OwnerScope("", "", name)}
+        accepted(name, text="x" * 450_000, **of)  # twice in the message
+    wanted = {"queues": names} if shared == "queues" else {"limits": dict.fromkeys(names, 9)}
+    claimed = [len(claim(**wanted)), len(claim(**wanted))]
+    assert claimed == [3, 1]
+
+
+def test_a_small_message_behind_a_large_one_is_in_its_claim() -> None:
+    for name, text in {"large": "x" * LARGE, "small": "x"}.items():
+        accepted(name, text=text)
+    (large,), (small,) = claim(), claim()
+    assert (large.unread > LARGE, large.input) == (True, "")
+    assert (small.unread, bool(small.input)) == (0, True)
+
+
+def refuse(*_: Any, fault: Exception | None = None) -> Any:
+    raise fault or Overloaded
 
 
 def stand_of_runs() -> list[str]:

@@ -137,3 +137,14 @@ def test_whoever_they_are_no_share_gets_more_than_it_may(
         assert slots.room == 0 or all(share in slots.full() for share in left if left[share])
     assert not most or all(count <= most for count in carried.values())
     assert slots.room == count - carried.total() >= 0
+
+
+def test_bytes_that_turn_out_fewer_are_told_to_those_that_wait_for_them() -> None:
+    slots = Slots(10, most_bytes=100)
+    slots.take("a", size=95)
+    assert list(slots.full()) == ["a"]
+    assert slots.resize("a", 95, 50)
+    assert not slots.full()
+    assert not slots.resize("a", 50, 10), "nobody has waited"
+    assert not slots.resize("a", 10, 100)
+    assert list(slots.full()) == ["a"]

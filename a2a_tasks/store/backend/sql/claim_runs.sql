@@ -6,7 +6,7 @@
 -- `statement_timestamp` can be searched by an index; `clock_timestamp` cannot.
 -- Rows are locked in the order of their turns, and no more than are claimed: another claim finds the others. They are
 -- looked up by an array: of a join the planner expects so many rows that it may read the whole table of tasks.
--- Texts that have more than `small` bytes with those before them are left for their runs to read.
+-- Texts of more than `small` bytes are left for their runs to read.
 -- It claims from one queue: for several queues at once PostgreSQL sorts all due runs, or searches all runs in the table.
 with recursive waiting(agent) as (
   select min(r.agent) from a2a_tasks_run r where r.status = 'queued' and r.queue = %(queue)s and {quarantine}
@@ -39,7 +39,7 @@ with recursive waiting(agent) as (
   order by r.{first}, r.id limit %(limit)s
   for update of r, t skip locked
 ), fit as (
-  select s.*, case when s.before + s.bytes > %(small)s then s.bytes else 0 end as unread from (
+  select s.*, case when s.bytes > %(small)s then s.bytes else 0 end as unread from (
     select d.*, d.size + octet_length(m.body) as bytes,
       sum(d.size + octet_length(m.body)) over (order by d.round, d.id) - d.size - octet_length(m.body) as before
     from due d join a2a_tasks_message m on m.task_id = d.task_id and m.number = d.input_number
