@@ -201,7 +201,10 @@ class TestWhileTheDatabaseIsAway:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_task_whose_process_ends_is_read_once_more(life: process_lifetime.Lifetime) -> None:
+async def test_a_task_whose_process_ends_is_read_once_more(
+    life: process_lifetime.Lifetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation_module, "READ_SECONDS", 20.0)
     conversation, pen = await begun()
     await run_in_thread(speak, pen)
     answer = asyncio.ensure_future(conversation.wait_settled())
