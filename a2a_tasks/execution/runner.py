@@ -484,7 +484,7 @@ class Runner:
             return "canceled"
         except asyncio.CancelledError:
             return "handed_back" if self._draining else "canceled"
-        except Exception:
+        except Exception:  # it is tried again, or fails
             logger.exception("the texts of run %s could not be read", run.key)
             await self._note(run, traceback.format_exc())
             await self._surrender(run, "its message could not be read")

@@ -174,14 +174,14 @@ async def _accept(
     scope = call.scope(request.tenant)
     task_id = request.named or request.message.task_id or ""
     route = await find_route(call.agent, scope, task_id=task_id, context_id=new_context)
-    # Not for pages, whose event loop ends with their answer.
-    here = not (call.answers or dispatch.by_workers())
-    if not here:
+    # Workers start their runs themselves, and the event loop of a page ends with its answer.
+    may_start_here = not (call.answers or dispatch.by_workers())
+    if not may_start_here:
         await queue_limit.admit(route.queue)
     async with store_large_files(request, scope) as (request, files):
-        lease, accepted = _claim_slot(request, call, route) if here else None, None
+        lease, accepted = _claim_slot(request, call, route) if may_start_here else None, None
         try:
-            if here and lease is None:
+            if may_start_here and lease is None:
                 await queue_limit.admit(route.queue)
             make = functools.partial(
                 _make_new_task,

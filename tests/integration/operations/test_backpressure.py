@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -106,7 +107,7 @@ class TestTheSlotsOfThisProcess:
             assert dispatch.load().running <= 4, "the last one may exceed the bytes"
             go.set()
             for task in tasks:
-                await until(lambda: ended(alice, task.id))  # noqa: B023
+                await until(functools.partial(ended, alice, task.id))
 
     @pytest.mark.parametrize("wrong", ["no task", "refused"])
     async def test_a_slot_is_free_again_if_nothing_is_accepted(

@@ -373,7 +373,7 @@ def test_a_claim_is_bounded_whatever_its_texts_belong_to(shared: str) -> None:
     assert claimed == [3, 1]
 
 
-def test_a_small_message_behind_a_large_one_is_in_its_claim() -> None:
+def test_a_small_message_behind_a_large_one_is_read_by_its_claim() -> None:
     for name, text in {"large": "x" * LARGE, "small": "x"}.items():
         accepted(name, text=text)
     (large,), (small,) = claim(), claim()
