@@ -134,6 +134,17 @@ def _read(module: str, call: ast.Call) -> Pattern:
     return re.compile(pattern, flag)
 
 
+def repeats_a_lookaround_possessively(pattern: Pattern) -> bool:
+    """Return whether a possessive repetition in the pattern has a lookaround."""
+
+    def look(node: Any) -> bool:
+        if isinstance(node, tuple) and node[0] is codes.POSSESSIVE_REPEAT and "ASSERT" in str(node):
+            return True
+        return isinstance(node, (tuple, list, parser.SubPattern)) and any(map(look, node))
+
+    return look(parser.parse(pattern.pattern, pattern.flags))
+
+
 def list_makings(pattern: Pattern) -> set[Making]:
     """Return what texts for a pattern are made of: each beginning of the pattern, in several kinds of characters."""
     tree = parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)

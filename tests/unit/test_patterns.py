@@ -9,7 +9,13 @@ import re
 
 import pytest
 
-from tests.support.patterns import Found, find_all, find_growth, list_makings
+from tests.support.patterns import (
+    Found,
+    find_all,
+    find_growth,
+    list_makings,
+    repeats_a_lookaround_possessively,
+)
 
 pytestmark = pytest.mark.checkout
 
@@ -31,6 +37,17 @@ def test_each_pattern_takes_linear_time(patterns: list[Found]) -> None:
     assert [found.name for found in others if not list_makings(found.pattern)] == []
     grown = {found.name: growth for found in others if (growth := find_growth(found))}
     assert grown == {}
+
+
+def test_no_pattern_repeats_a_lookaround_possessively(patterns: list[Found]) -> None:
+    """Python 3.11.2, which Debian 12 has, finds nothing with such a one; an atomic group does the same."""
+    found = [one.name for one in patterns if repeats_a_lookaround_possessively(one.pattern)]
+    assert found == []
+
+
+@pytest.mark.parametrize("written", [r"((?:(?! died).)*+) ", r"a(?:b(?=c)|d)++"])
+def test_a_lookaround_that_is_repeated_possessively_is_noticed(written: str) -> None:
+    assert repeats_a_lookaround_possessively(re.compile(written))
 
 
 def test_exceptions_are_patterns(patterns: list[Found]) -> None:

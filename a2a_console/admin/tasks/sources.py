@@ -31,7 +31,7 @@ __all__ = ["SOURCES", "STEP", "Source", "describe_holder", "lines_of"]
 
 #: The line that the store writes about an attempt that ended without its run (store/runs.py).
 DEATH = re.compile(
-    r"^Attempt (\d+) on ((?:(?! died: | died with \d| was stopped ).)*+) "
+    r"^Attempt (\d+) on ((?>.*?(?= died: | died with \d| was stopped ))) "
     r"(?:died(?: (with \d+ other runs))?: (.*)\.|was stopped with its process\.)$",
     re.M,
 )
