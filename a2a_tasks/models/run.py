@@ -16,9 +16,6 @@ BEHIND, PARKED = 2**61, 2**62
 WAITS_FOR_SLOT = Q(status="queued", round__lt=BEHIND)
 IS_BEHIND = Q(status="queued", round__gte=BEHIND, round__lt=PARKED)
 IS_PARKED = Q(status="queued", round__gte=PARKED)
-#: The condition for queued runs that are found by their keys or their task. With "=" PostgreSQL may read an index of all queued
-#: runs instead: while it does not know of a burst, it rates that index as empty.
-IS_QUEUED = Q(status__range=("queued", "queued"))
 WAITS_FOR_TASKS = Q(awaits__isnull=False) | Q(awaits_calls=True)
 
 
@@ -36,7 +33,7 @@ class RunStatus(models.TextChoices):
 class Run(models.Model):
     """One run. The process that holds `token` until `lease_until` (database clock) may write for the task."""
 
-    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="runs", db_index=False)
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="runs")
     #: Number of the event with the message this run answers.
     input_number = models.IntegerField()
     queue = models.CharField(max_length=64)
@@ -132,7 +129,9 @@ class Run(models.Model):
                 name="run_waits_for_budget",
                 condition=IS_PARKED & Q(waits_for_budget__isnull=False),
             ),
-            models.Index(fields=["task", "status", "id"], name="run_of_task"),
+            models.Index(
+                "task", "id", name="run_unfinished", condition=Q(status__in=["queued", "running"])
+            ),
             models.Index(
                 *("ordered_in", "id"),
                 name="run_ordered",

@@ -17,7 +17,6 @@ from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import (
     IS_BEHIND,
     IS_PARKED,
-    IS_QUEUED,
     WAITS_FOR_SLOT,
     Message,
     Run,
@@ -495,7 +494,7 @@ def _give_up(task: Task, run: Run, client: str) -> LogEvent:
 
 def _fail_task(task: Task, text: str) -> LogEvent:
     """Fail a locked task with a message of the host for its client; its queued runs are dropped."""
-    behind = Run.objects.filter(IS_QUEUED, task=task)
+    behind = Run.objects.filter(task=task, status=RunStatus.QUEUED)
     behind.update(status=RunStatus.DROPPED, ended_at=Now())
     status_message = write(
         {

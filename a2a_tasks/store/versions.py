@@ -29,7 +29,6 @@ from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conf import conf
 from a2a_tasks.models import (
     BEHIND,
-    IS_QUEUED,
     WAITS_FOR_SLOT,
     AgentVersion,
     Context,
@@ -421,7 +420,7 @@ def _move_runs(waiting: QuerySet[Run], queue: str) -> None:
 @transaction.atomic
 def _move_some_runs(keys: Sequence[int], queue: str, shift: int) -> None:
     # One that is locked is being claimed, or ends.
-    some = Run.objects.filter(IS_QUEUED, pk__in=keys)
+    some = Run.objects.filter(pk__in=keys, status=RunStatus.QUEUED)
     rounds = dict(some.select_for_update(skip_locked=True).values_list("pk", "round"))
     without = {key for key, number in rounds.items() if number >= BEHIND}  # they have no round
     Run.objects.filter(pk__in=without).update(queue=queue)

@@ -10,22 +10,6 @@ STORE = "tests/integration/store"
 
 BROKEN_ROWS: tuple[Broken, ...] = (
     Broken(
-        "a claim reads the waiting runs of other agents",
-        "a2a_tasks/store/backend/sql/_is_of_agent.sql",
-        "r.agent >= w.agent and r.agent <= w.agent\n",
-        "r.agent = w.agent\n",
-        (),
-        f"{STORE}/test_bursts.py",
-    ),
-    Broken(
-        "the end of a task reads all queued runs",
-        "a2a_tasks/store/backend/sql/_is_queued.sql",
-        "r.status between 'queued' and 'queued'\n",
-        "r.status = 'queued'\n",
-        (),
-        f"{STORE}/test_bursts.py",
-    ),
-    Broken(
         "the living are looked for among the dead",
         "a2a_tasks/store/workers.py",
         '    return _see(_present().filter(seen_at__gt=Now() - patience()).order_by("name"))\n',

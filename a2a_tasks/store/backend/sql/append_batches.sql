@@ -37,6 +37,6 @@ with batch as (
   from ending e where r.id = e.id
 ), dropped as (
   update a2a_tasks_run r set status = 'dropped', ended_at = clock_timestamp()
-  from held h where r.task_id = h.id and h.ends_task and {_is_queued}
+  from held h where r.task_id = h.id and h.ends_task and r.status = 'queued'
 )
 select h.n, h.last_event from held h

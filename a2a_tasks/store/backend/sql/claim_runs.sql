@@ -6,31 +6,28 @@
 -- `statement_timestamp` can be searched by an index; `clock_timestamp` cannot.
 -- Rows are locked in the order of their turns, and no more than are claimed: another claim finds the others. They are
 -- looked up by an array: of a join the planner expects so many rows that it may read the whole table of tasks.
--- No plan depends on what the planner knows of the queue: before a burst it was empty. `order by ... limit 1` takes an index in
--- its order, which `min` does not always; `round + 0` is not searched by an index.
 -- Texts of more than `small` bytes are left for their runs to read.
 -- It claims from one queue: for several queues at once PostgreSQL sorts all due runs, or searches all runs in the table.
 with recursive waiting(agent) as (
-  (select r.agent from a2a_tasks_run r where r.status = 'queued' and r.queue = %(queue)s and {quarantine}
-    order by r.agent limit 1)
+  select min(r.agent) from a2a_tasks_run r where r.status = 'queued' and r.queue = %(queue)s and {quarantine}
   union all
-  select (select r.agent from a2a_tasks_run r
-    where r.status = 'queued' and r.queue = %(queue)s and {quarantine} and r.agent > w.agent order by r.agent limit 1)
+  select (select min(r.agent) from a2a_tasks_run r
+    where r.status = 'queued' and r.queue = %(queue)s and {quarantine} and r.agent > w.agent)
   from waiting w where w.agent is not null
 ), wanted as (
   select w.agent, w.agent = any(%(agents)s) as hosted from waiting w
   where w.agent = any(%(agents)s) or %(orphans)s and w.agent <> all(%(known)s)
-    and (select r.due_at from a2a_tasks_run r where r.status = 'queued' and r.queue = %(queue)s and {_is_of_agent}
-      and {quarantine} order by r.agent, r.round, r.id limit 1) < clock_timestamp() - make_interval(secs => %(orphan)s)
+    and (select r.due_at from a2a_tasks_run r where r.status = 'queued' and r.queue = %(queue)s and r.agent = w.agent
+      and {quarantine} order by r.round, r.id limit 1) < clock_timestamp() - make_interval(secs => %(orphan)s)
     and not exists (select from a2a_tasks_worker o where o.seen_at > statement_timestamp() - make_interval(secs => %(unseen)s)
       and o.queues ? %(queue)s and o.agents ? w.agent)
 ), heads as (
   select w.*, d.* from wanted w cross join lateral (
-    select r.{first} as first_place, r.id as first_id {_waiting_runs} order by r.agent, r.{first}, r.id limit 1
+    select r.{first} as first_place, r.id as first_id {_waiting_runs} order by r.{first}, r.id limit 1
   ) d order by first_place, first_id limit %(limit)s + %(spare)s
 ), candidates as (
   select d.id from heads w cross join lateral (
-    select r.id {_waiting_runs} order by r.agent, r.{first}, r.id limit 2 * %(limit)s + %(spare)s
+    select r.id {_waiting_runs} order by r.{first}, r.id limit 2 * %(limit)s + %(spare)s
   ) d
 ), due as (
   select r.id, r.task_id, r.round, r.due_at, r.input_number,
@@ -38,7 +35,7 @@ with recursive waiting(agent) as (
     t.state = any(%(ended)s) as ended, r.started_at is not null as begun_before,
     octet_length(t.memory) + octet_length(r.request) as size
   from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
-  where r.id = any(array(select c.id from candidates c)) and {_is_queued} and r.round + 0 <= %(last_round)s
+  where r.id = any(array(select c.id from candidates c)) and r.status = 'queued' and r.round <= %(last_round)s
   order by r.{first}, r.id limit %(limit)s
   for update of r, t skip locked
 ), fit as (
