@@ -136,7 +136,7 @@ def claim(
     **conditions: Any,
 ) -> list[ClaimedRun]:
     """Claim runs for a worker with room that hosts these agents (if not said: all there are)."""
-    hosted = Task.objects.values_list("agent", flat=True) if agents is None else agents
+    hosted = Task.objects.values_list("agent", flat=True).distinct() if agents is None else agents
     wanted = WantedRuns(
         queues=list(queues), agents=list(hosted), worker=worker, lease_seconds=30.0, **conditions
     )

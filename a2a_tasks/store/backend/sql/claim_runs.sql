@@ -17,17 +17,17 @@ with recursive waiting(agent) as (
 ), wanted as (
   select w.agent, w.agent = any(%(agents)s) as hosted from waiting w
   where w.agent = any(%(agents)s) or %(orphans)s and w.agent <> all(%(known)s)
-    and (select r.due_at from a2a_tasks_run r where r.status = 'queued' and r.queue = %(queue)s and r.agent = w.agent
-      and {quarantine} order by r.round, r.id limit 1) < clock_timestamp() - make_interval(secs => %(orphan)s)
+    and (select r.due_at from a2a_tasks_run r where r.status = 'queued' and r.queue = %(queue)s and {_is_of_agent}
+      and {quarantine} order by r.agent, r.round, r.id limit 1) < clock_timestamp() - make_interval(secs => %(orphan)s)
     and not exists (select from a2a_tasks_worker o where o.seen_at > statement_timestamp() - make_interval(secs => %(unseen)s)
       and o.queues ? %(queue)s and o.agents ? w.agent)
 ), heads as (
   select w.*, d.* from wanted w cross join lateral (
-    select r.{first} as first_place, r.id as first_id {_waiting_runs} order by r.{first}, r.id limit 1
+    select r.{first} as first_place, r.id as first_id {_waiting_runs} order by r.agent, r.{first}, r.id limit 1
   ) d order by first_place, first_id limit %(limit)s + %(spare)s
 ), candidates as (
   select d.id from heads w cross join lateral (
-    select r.id {_waiting_runs} order by r.{first}, r.id limit 2 * %(limit)s + %(spare)s
+    select r.id {_waiting_runs} order by r.agent, r.{first}, r.id limit 2 * %(limit)s + %(spare)s
   ) d
 ), due as (
   select r.id, r.task_id, r.round, r.due_at, r.input_number,
