@@ -1,5 +1,5 @@
 """Recurring work: the hourly purge, by a Celery worker that beat calls, or by the process that runs agents itself; and
-duties of other apps, by every process that runs agents.
+duties of other apps, and the count of the queue after a burst, by every process that runs agents.
 
 The purge pauses after each batch as long as the batch took, but at most MAX_REST_SECONDS. So it takes about half of the
 database's capacity at most. It works for A2A_PURGE_SECONDS at most, and continues an hour later.
@@ -23,6 +23,7 @@ from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store.call_trees import look_at_all
 from a2a_tasks.store.db import run_here, run_in_thread, run_to_completion
 from a2a_tasks.store.purge import Removed, RetentionLimits, purge
+from a2a_tasks.store.queue_statistics import renew
 
 __all__ = ["DUTIES", "DutyKeeper", "Housekeeper", "purge_in_this_thread"]
 
@@ -87,12 +88,18 @@ def purge_in_this_thread(stop: threading.Event) -> Removed:
 
 
 class DutyKeeper:
-    """Does the duties of other apps in a process that runs agents. Must be made in the event loop."""
+    """Does the duties of a process that runs agents: those of other apps, and counts. Must be made in the event loop."""
 
     def __init__(self) -> None:
         # Not one of the store, which duties use, nor of the event loop, which tools of agents may hold for hours.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="duties")
-        self._task = asyncio.create_task(_for_ever(self._look, DUTY_FIRST, DUTY_EVERY))
+        self._tasks = [
+            asyncio.create_task(_for_ever(work, DUTY_FIRST, DUTY_EVERY))
+            for work in (self._look, self._count)
+        ]
+
+    async def _count(self) -> None:
+        await run_in_thread(renew)
 
     async def _look(self) -> None:
         loop = asyncio.get_running_loop()
@@ -102,8 +109,7 @@ class DutyKeeper:
 
     async def close(self) -> None:
         """Stop the work. Half of the drain is for what is under way: a bulk job that is given up goes on at once elsewhere."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await _cancel(self._tasks)
         end = asyncio.get_running_loop().run_in_executor(self._thread, connections.close_all)
         await asyncio.wait([end], timeout=process_lifetime.drain_seconds() / 2)
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -140,9 +146,13 @@ class Housekeeper:
 
     async def close(self) -> None:
         """Stop the work."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await _cancel(self._tasks)
+
+
+async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _for_ever(work: Callable[[], Awaitable[object]], first: float, every: float) -> None:

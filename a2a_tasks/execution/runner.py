@@ -45,7 +45,7 @@ from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import IllegalTransition
 from a2a_tasks.protocol.titles import title_of
 from a2a_tasks.protocol.values import Part, TaskState
-from a2a_tasks.store import behind, call_trees, parking, queue_statistics, runs, workers
+from a2a_tasks.store import behind, call_trees, parking, runs, workers
 from a2a_tasks.store.db import (
     TransactionRefused,
     retry_until_answered,
@@ -417,7 +417,6 @@ class Runner:
                 await run_in_thread(look)
                 look = call_trees.look
                 self._swept = await run_in_thread(behind.release_missed, self._swept)
-                await run_in_thread(queue_statistics.renew)
                 await run_in_thread(runs.name_agents, self.queues)
                 await self._rescue()
             except Overloaded as fault:

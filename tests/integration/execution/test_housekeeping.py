@@ -17,6 +17,7 @@ from a2a_tasks.execution import dispatch, housekeeping, jobs
 from a2a_tasks.execution.celery_app import app
 from a2a_tasks.execution.housekeeping import purge_in_this_thread
 from a2a_tasks.models import Task
+from a2a_tasks.store import queue_statistics
 from a2a_tasks.store.backend import sessions
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.purge import Removed, RetentionLimits
@@ -24,6 +25,7 @@ from a2a_tasks.store.purge import purge as remove
 from tests.integration.store.test_purge import many
 from tests.support.execution.host import hosting
 from tests.support.execution.waiting import until
+from tests.support.store.world import accepted
 
 pytestmark = [pytest.mark.quick_on("sqlite"), pytest.mark.django_db]
 
@@ -124,6 +126,20 @@ class TestDuties:
             finally:
                 go.set()
                 await asyncio.gather(*tools)
+
+    @pytest.mark.backend("stack")
+    @pytest.mark.django_db(transaction=True)
+    async def test_include_the_count_of_the_queue_after_a_burst(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level("INFO", queue_statistics.__name__)
+        monkeypatch.setattr(queue_statistics, "MANY", 1)
+        monkeypatch.setattr(queue_statistics._Last, "ends", 0.0)
+        monkeypatch.setattr(housekeeping, "DUTY_FIRST", 0.0)
+        await run_in_thread(accepted, queue="elsewhere")
+        keeper = housekeeping.DutyKeeper()
+        await until(lambda: "has counted the queued runs again" in caplog.text, 20)
+        await keeper.close()
 
     async def test_have_ended_when_the_process_ends(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A job that is given up goes on at once in the next process."""

@@ -45,7 +45,9 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with connection.cursor() as cursor:
         cursor.execute("; ".join(f"set {setting}" for setting in sessions.PLANNING))
     yield
-    with connection.cursor() as cursor:  # other tests count the entries of indexes, also those of rows that went
+    with (
+        connection.cursor() as cursor
+    ):  # other tests count the entries of indexes, also those of rows that went
         cursor.execute("truncate a2a_tasks_context cascade")
     connection.close()
 
