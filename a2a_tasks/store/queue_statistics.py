@@ -50,10 +50,10 @@ def renew() -> bool:
         return False
     if len(Run.objects.filter(status=RunStatus.QUEUED).values_list("pk")[:MANY]) < MANY:
         return False
-    _Last.ends = now + REST
-    with allow_bytes(PATIENCE * SPEED):
-        if lock_number(COUNTING, wait=False):
-            with connection.cursor() as cursor:
-                cursor.execute("analyze (skip_locked) a2a_tasks_run")
+    with allow_bytes(PATIENCE * SPEED), connection.cursor() as cursor:
+        if not lock_number(COUNTING, wait=False):
+            return False
+        _Last.ends = now + REST
+        cursor.execute("analyze (skip_locked) a2a_tasks_run")
     logger.info("PostgreSQL has counted the queued runs again: it knew of %s", max(known, 0))
     return True
